@@ -1,0 +1,56 @@
+# Python 3.11 or newer is the only prerequisite; every target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-long check bench format lock hooks clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## create .venv with the locked packages and the warren command
+
+demo: $(INSTALLED) ## start a real Kafka with consumers of every kind and watch them live
+	$(BIN)/warren demo
+
+test: $(INSTALLED) ## run the tests
+	$(BIN)/pytest -m "not long"
+
+test-long: $(INSTALLED) ## run the rehearsals that are too long for every change
+	$(BIN)/pytest -m long --timeout=7200
+
+check: $(INSTALLED) ## check format, lint, types and imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src tests $(wildcard benchmarks)
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED) ## measure catch-up and cycle time, as a table and as JSON
+	$(BIN)/python -m benchmarks
+
+format: $(INSTALLED) ## format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(INSTALLED) ## write requirements/lock.txt anew from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+		--upgrade --quiet --custom-compile-command "make lock" --output-file requirements/lock.txt
+
+hooks: $(INSTALLED) ## run the checks before each git commit
+	$(BIN)/pre-commit install
+
+clean: ## remove .venv, caches and build output
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Warren needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): requirements/lock.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,134 @@
+"""The composition root: config in, running parts out, stopped in reverse."""
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from warren.config import Config, to_librdkafka
+from warren.errors import WarrenError
+from warren.java import java_home, spark_connector_jars
+from warren.pipeline.cycle import Cycles, offsets_topics
+from warren.pipeline.session import start_session
+from warren.snapshot.manifest import Manifest
+from warren.snapshot.store import Store
+from warren.sources.samples import ClusterSample, Target
+from warren.sources.watch import Watch
+
+log = logging.getLogger(__name__)
+
+COMMITTED_TIMEOUT_S = 60.0
+LOOK_TIMEOUT_S = 10.0
+
+
+@contextlib.contextmanager
+def running(config: Config) -> Iterator["Warren"]:
+    """All parts of a Warren, started; stopped in reverse when the block is left."""
+    with contextlib.ExitStack() as parts:
+        os.environ.setdefault("WARREN_PID", str(os.getpid()))
+        watch = Watch(targets(config), min(len(config.clusters), os.cpu_count() or 1))
+        parts.callback(watch.close)
+        ahead = LookAhead(lambda: watch.sample(LOOK_TIMEOUT_S))
+        parts.callback(ahead.close)
+        pipeline = config.pipeline
+        spark = start_session(
+            pipeline.master, spark_connector_jars(), java_home(), pipeline.driver_memory, pipeline.spark_conf
+        )
+        parts.callback(spark.stop)
+        store = Store(Path(pipeline.data_dir))
+        cycles = Cycles(config, spark, store, ahead.take, lambda c: watch.committed(c, COMMITTED_TIMEOUT_S))
+        yield Warren(cycles, ahead)
+
+
+def targets(config: Config) -> list[Target]:
+    """Every cluster to watch and the offsets topics it holds."""
+    topics = offsets_topics(config)
+    return [
+        Target(
+            name,
+            to_librdkafka(cluster, config.profile_of(cluster)),
+            tuple(sorted(topic for owner, topic in topics if owner == name)),
+            cluster.topic_refresh,
+        )
+        for name, cluster in config.clusters.items()
+    ]
+
+
+class LookAhead:
+    """Looks at the clusters ahead of the cycle that needs it, so that the cycle does not wait for 100,000 heads."""
+
+    def __init__(self, look: Callable[[], Mapping[str, ClusterSample]]) -> None:
+        self._look = look
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="look")
+        self._took_s = 0.0
+        self._next: Future[Mapping[str, ClusterSample]] | None = None
+        self._closed = threading.Event()
+
+    def prepare(self, due: float) -> None:
+        """Begin a look so that it is done when the monotonic clock shows `due`."""
+        begin = due - 1.2 * self._took_s
+        self._next = self._pool.submit(self._look_at, begin)
+
+    def take(self) -> Mapping[str, ClusterSample]:
+        """The look that was prepared, or one made now."""
+        prepared, self._next = self._next, None
+        return prepared.result() if prepared else self._look_at(0.0)
+
+    def _look_at(self, begin: float) -> Mapping[str, ClusterSample]:
+        self._closed.wait(max(begin - time.monotonic(), 0.0))
+        began = time.monotonic()
+        samples = self._look()
+        self._took_s = time.monotonic() - began
+        return samples
+
+    def close(self) -> None:
+        """Stop waiting; a look under way is left to its own timeout."""
+        self._closed.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Warren:
+    """The judging loop."""
+
+    def __init__(self, cycles: Cycles, ahead: LookAhead) -> None:
+        self.cycles = cycles
+        self._ahead = ahead
+
+    def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
+        """A cycle every trigger until told to stop; one that fails is told and tried again at the next trigger."""
+        due = time.monotonic()
+        while not stop.is_set():
+            began = time.monotonic()
+            try:
+                manifest = self.cycles.run_once()
+            except WarrenError:
+                raise
+            except Exception:
+                log.exception("a cycle failed; nothing of it was published, the next one starts from the last manifest")
+                manifest = self.cycles.manifest
+            else:
+                _log_progress(manifest, time.monotonic() - began)
+                if on_cycle:
+                    on_cycle(manifest)
+            due = max(due + self.cycles.trigger_s, time.monotonic()) if manifest.is_ready else time.monotonic()
+            self._ahead.prepare(due)
+            stop.wait(max(due - time.monotonic(), 0.0))
+
+
+def _log_progress(manifest: Manifest, took_s: float) -> None:
+    positions = [
+        position
+        for cluster in manifest.clusters.values()
+        for source in cluster.sources.values()
+        for position in source.positions.values()
+    ]
+    left = sum(max(p.catch_up_to - p.next_offset, 0) for p in positions)
+    groups = sum(sum(c.groups_by_status.values()) for c in manifest.clusters.values())
+    if left:
+        log.info("catching up: %s offsets left, %s groups so far, this cycle %.1f s", f"{left:,}", f"{groups:,}", took_s)
+    else:
+        log.info("snapshot %d: %s groups, cycle %.2f s", manifest.sequence, f"{groups:,}", took_s)

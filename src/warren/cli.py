@@ -1,0 +1,143 @@
+"""Commands, flags and exit codes; no logic."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from warren import __version__
+from warren.errors import ConfigError, NoSnapshot, WarrenError
+
+EXAMPLES = """examples:
+  warren demo                              a real Kafka with every kind of consumer, judged live
+  warren run --config-dir /etc/burrow      watch the clusters of /etc/burrow/burrow.toml
+  warren groups --status ERR               the groups that are in trouble, worst first
+  warren group local orders                one group, its partitions and why
+  warren evaluate windows.jsonl            judge windows from a file
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.command(options)
+        return code
+    except ConfigError as error:
+        print("\n".join(error.mistakes), file=sys.stderr)
+        return 1
+    except NoSnapshot as error:
+        print(error, file=sys.stderr)
+        return 2
+    except WarrenError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="warren",
+        description="Kafka consumer-lag monitoring without thresholds.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"warren {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = _command(commands, "run", "watch clusters and publish a snapshot every trigger", _run)
+    run.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+
+    groups = _command(commands, "groups", "the groups of the newest snapshot, worst first", _groups)
+    groups.add_argument("--cluster", help="only groups of this cluster")
+    groups.add_argument("--status", help="only groups of this status: OK, WARN or ERR", type=str.upper)
+
+    group = _command(commands, "group", "one group with its partitions and reasons", _group)
+    group.add_argument("cluster")
+    group.add_argument("group")
+    for command in (groups, group):
+        command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+        command.add_argument("--data-dir", type=Path, help="read this data directory, whatever burrow.toml says")
+
+    evaluate = commands.add_parser("evaluate", help="judge windows from a JSON-lines file (- for standard input)")
+    evaluate.add_argument("file")
+    evaluate.add_argument("--now-ms", type=int, help="the time to judge at; default: now")
+    evaluate.add_argument("--intervals", type=int, default=10)
+    evaluate.add_argument("--minimum-complete", type=float, default=0.0)
+    evaluate.add_argument("--allowed-lag", type=int, default=0)
+    evaluate.set_defaults(command=_evaluate)
+
+    demo = commands.add_parser("demo", help="a real Kafka with a group of every kind, judged live")
+    demo.add_argument("--minutes", type=float, help="stop after so many minutes")
+    demo.add_argument("--keep", type=Path, metavar="DIR", help="keep Kafka's and Warren's data in DIR")
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, text: str, run: object
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text)
+    parser.add_argument("--config-dir", type=Path, default=Path(), help="where burrow.toml is (default: here)")
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from warren.app import running
+    from warren.config import load
+
+    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    config = load(options.config_dir)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with running(config) as warren:
+        warren.run(stop)
+    return 0
+
+
+def _data_dir(options: argparse.Namespace) -> Path:
+    if options.data_dir is not None:
+        found: Path = options.data_dir
+        return found
+    from warren.config import load
+
+    return load(options.config_dir).pipeline.data_dir
+
+
+def _groups(options: argparse.Namespace) -> int:
+    from warren.report import print_groups
+
+    print_groups(_data_dir(options), options.cluster, options.status, as_json=options.json)
+    return 0
+
+
+def _group(options: argparse.Namespace) -> int:
+    from warren.report import print_group
+
+    return print_group(_data_dir(options), options.cluster, options.group, as_json=options.json)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from warren.evaluate import Defaults, evaluate_file
+
+    defaults = Defaults(options.now_ms, options.intervals, options.minimum_complete, options.allowed_lag)
+    return evaluate_file(options.file, defaults)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from warren.demo.run import run_demo
+
+    return run_demo(minutes=options.minutes, keep=options.keep)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

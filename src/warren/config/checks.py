@@ -1,0 +1,141 @@
+"""What a key of burrow.toml may hold: the words for it, and the reading of its value."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from warren.domain.filters import regex_mistake
+
+_OWN_SPARK_KEYS = {"spark.master": "master", "spark.driver.memory": "driver-memory"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a key may hold, in words, and the reading of its value, which raises ValueError for any other."""
+
+    allowed: str
+    read: Callable[[object], object]
+
+
+@dataclass(frozen=True)
+class Formerly:
+    """An older name of a key that is taken as well."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NoEffect:
+    """Why a key of Burrow's is accepted and changes nothing here."""
+
+    why: str
+
+
+def whole(least: int, most: int, unit: str = "") -> Check:
+    """A whole number within bounds."""
+
+    def read(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError
+        return value
+
+    return Check(f"a whole number{unit and ' of ' + unit} from {least} to {most}", read)
+
+
+def number(least: float, most: float, unit: str = "") -> Check:
+    """A number within bounds, with or without a fraction."""
+
+    def read(value: object) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError
+        return float(value)
+
+    return Check(f"a number{unit and ' of ' + unit} from {least:g} to {most:g}", read)
+
+
+def text(allowed: str = "a string that is not empty", pattern: str = r".+") -> Check:
+    """A string of printable characters that matches a pattern as a whole."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.isprintable() or not re.fullmatch(pattern, value):
+            raise ValueError
+        return value
+
+    return Check(allowed, read)
+
+
+def _read_switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _read_servers(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError
+    for server in value:
+        if not _is_server(server):
+            raise ValueError(f"{server!r} is none")
+    return tuple(value)
+
+
+def _is_server(value: object) -> bool:
+    found = re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})", str(value), re.ASCII)
+    return isinstance(value, str) and found is not None and 1 <= int(found[1]) <= 65535
+
+
+def _read_regex(value: object) -> str | None:
+    if not isinstance(value, str):
+        raise ValueError
+    mistake = regex_mistake(value)
+    if mistake is not None:
+        raise ValueError(mistake)
+    return value or None
+
+
+def _read_path(value: object) -> Path:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ValueError
+    return Path(value)
+
+
+def _read_spark_conf(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError
+    settings: dict[str, str] = {}
+    for name, setting in _flat(value):
+        if name in _OWN_SPARK_KEYS:
+            raise ValueError(f"{name} is set by [pipeline] {_OWN_SPARK_KEYS[name]}")
+        if not name.startswith("spark.") or name in settings:
+            raise ValueError(f"{name} is given twice" if name in settings else f"{name} is no Spark setting")
+        if isinstance(setting, bool):
+            settings[name] = str(setting).lower()
+        elif isinstance(setting, str | int) or (isinstance(setting, float) and math.isfinite(setting)):
+            settings[name] = str(setting)
+        else:
+            raise ValueError(f"{name} is neither a string, a number nor a boolean")
+    return settings
+
+
+def _flat(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    # TOML reads spark.sql.x = 1 as tables within tables; to Spark the dots are part of the name.
+    pairs: list[tuple[str, object]] = []
+    for name, value in table.items():
+        pairs += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return pairs
+
+
+SWITCH = Check("true or false", _read_switch)
+SERVERS = Check('a list of "host:port" strings, at least one', _read_servers)
+REGEX = Check('a regular expression in RE2 syntax ("" for none)', _read_regex)
+TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")
+ANY_TEXT = text("a string", r".*")
+DIRECTORY = Check("a directory, seen from the one of burrow.toml", _read_path)
+SPARK_CONF = Check("a table of Spark settings, spark.NAME = VALUE", _read_spark_conf)
+SPARK_MASTER = text(
+    "a Spark master such as local[*], yarn, spark://HOST:PORT or k8s://URL",
+    r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+",
+)
+JVM_SIZE = text('a size for the JVM such as "4g"', r"[1-9]\d*[kmgtKMGT]")

@@ -1,0 +1,97 @@
+"""Everything there is to say about a configuration file, each with its place in it."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+
+TablePath = tuple[str, ...]
+
+_SHOWN_CHARS = 120
+
+
+@dataclass
+class Findings:
+    """What there is to say: mistakes forbid a start, warnings may hide a mistake, notes only inform."""
+
+    file: Path
+    text: str = ""
+    mistakes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def mistake(self, what: str, path: TablePath = (), key: str | None = None) -> None:
+        """Write down a mistake in the file, in one of its tables, or in a key of that table."""
+        self.mistakes.append(self._said_at(path, key, what))
+
+    def warning(self, what: str, path: TablePath = (), key: str | None = None) -> None:
+        """Write down what is probably not meant."""
+        self.warnings.append(self._said_at(path, key, what))
+
+    def note(self, what: str, path: TablePath = (), key: str | None = None) -> None:
+        """Write down what is good to know."""
+        self.notes.append(self._said_at(path, key, what))
+
+    def _said_at(self, path: TablePath, key: str | None, what: str) -> str:
+        line = self._lines.get((*path, key) if key else path) or self._lines.get(path)
+        words = [f"{self.file}:{line}:" if line else f"{self.file}:"]
+        words += [f"[{'.'.join(map(_bare_or_quoted, path))}]"] if path else []
+        words += [_bare_or_quoted(key)] if key else []
+        return f"{' '.join(words)} {what}"
+
+    @cached_property
+    def _lines(self) -> dict[TablePath, int]:
+        return line_numbers(self.text)
+
+
+def line_numbers(text: str) -> dict[TablePath, int]:
+    """The line on which each table and key of a valid TOML text first appears; tomllib does not keep them."""
+    found: dict[TablePath, int] = {}
+    table: TablePath = ()
+    statement, start = "", 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        start = start if statement else number
+        statement += f"{line}\n"
+        # A value over many lines can only end on one of these; trying each line would be quadratic.
+        if start != number and not re.search(r"[\]}]|\"\"\"|'''", line):
+            continue
+        try:
+            parsed = tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue
+        paths = list(_paths(parsed))
+        is_header = statement.lstrip().startswith("[")
+        for path in paths:
+            found.setdefault(path if is_header else table + path, start)
+        if is_header:
+            table = paths[-1]
+        statement = ""
+    return found
+
+
+def _paths(value: object, prefix: TablePath = ()) -> Iterable[TablePath]:
+    if prefix:
+        yield prefix
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _paths(inner, (*prefix, name))
+
+
+def shown(value: object) -> str:
+    """A value of the file as it may stand in a message: one line, not too long."""
+    words = json.dumps(value, ensure_ascii=False, default=str)
+    return words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS]}…"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint to the known name that is most like this one, or nothing."""
+    nearest = get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _bare_or_quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,314 @@
+"""A real Kafka on this machine: one or three brokers that can be killed and brought back."""
+
+import atexit
+import base64
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from warren.errors import DemoError
+from warren.java import cache_dir, java_home, kafka_broker_jars
+
+# Below the ports that connections get by themselves, so that none of those takes a dead broker's port.
+_PORTS = range(20_000, 32_000)
+_READY_WITHIN_S = 90.0
+_STOP_WITHIN_S = 15.0
+_WATCHDOG = 'read -r _; kill -9 "$0"; [ -z "$1" ] || rm -rf "$1"'
+
+
+class Kafka:
+    """A Kafka cluster of `brokers` nodes on free ports of 127.0.0.1; broker `i` has the node id `i`.
+
+    The data lives in `dir`, or in a temporary one that is removed at the end. `config` adds to or
+    overrides the brokers' settings. A broker that starts fast is compiled lightly: give `fast_start=False`
+    where its throughput matters.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        dir: Path | None = None,  # noqa: A002 - as in tempfile
+        *,
+        offsets_partitions: int = 8,
+        memory: str | None = None,
+        fast_start: bool = True,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self.brokers = brokers
+        self.cluster_id = _new_cluster_id()
+        self._given = dir
+        self._directory = Path()
+        self._offsets_partitions = offsets_partitions
+        self._memory = memory or ("512m" if brokers == 1 else "256m")
+        self._fast_start = fast_start
+        self._config = dict(config or {})
+        self._ports: list[tuple[int, int]] = []  # for clients and for the controllers among themselves
+        self._running: dict[int, _Process] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers' addresses, as clients want them."""
+        return ",".join(self.address(i) for i in range(self.brokers))
+
+    def address(self, i: int) -> str:
+        """Give the address of one broker."""
+        return f"127.0.0.1:{self._ports[i][0]}"
+
+    def log(self, i: int) -> Path:
+        """Give the file that broker `i` writes its log to."""
+        return self._directory / f"broker-{i}.log"
+
+    def process_id(self, i: int) -> int:
+        """Give the process id of broker `i`, which must be running."""
+        return self._running[i].process_id
+
+    def __enter__(self) -> Self:
+        self._directory = Path(self._given or tempfile.mkdtemp(prefix="warren-kafka-")).absolute()
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self.cluster_id = self._formatted_cluster_id() or self.cluster_id
+        atexit.register(self.stop)
+        try:
+            self._start_all()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, i: int) -> None:
+        """Start broker `i` again, on its ports and its data, and wait until it serves."""
+        if i not in self._running:
+            self._launch(i)
+            self._await_ready(i, with_brokers={i})
+
+    def kill(self, i: int) -> None:
+        """End broker `i` with SIGKILL, in the middle of whatever it does."""
+        if process := self._running.pop(i, None):
+            process.kill()
+
+    def stop(self) -> None:
+        """End all brokers and remove the data if its directory was temporary."""
+        atexit.unregister(self.stop)
+        # The last of three would wait for a quorum that is gone; Kafka's log is safe against a kill.
+        orderly = self.brokers == 1 and (self._given is not None or not _archive().exists())
+        for i in list(self._running):
+            if orderly:
+                self._running.pop(i).terminate()
+            else:
+                self.kill(i)
+        if self._given is None and self._directory != Path():
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start_all(self) -> None:
+        """Start the cluster; should another program take a port at the last moment, once more with others."""
+        for attempts_left in (2, 1, 0):
+            self._ports = _free_ports(self.brokers)
+            for i in range(self.brokers):
+                self._properties(i).write_text(self._to_properties(i))
+            self._format()
+            try:
+                for i in range(self.brokers):
+                    self._launch(i)
+                for i in range(self.brokers):
+                    self._await_ready(i, with_brokers=set(range(self.brokers)))
+            except DemoError:
+                port_taken = any("Address already in use" in self._tail(i) for i in range(self.brokers))
+                for i in list(self._running):
+                    self.kill(i)
+                if not port_taken or not attempts_left:
+                    raise
+            else:
+                return
+
+    def _properties(self, i: int) -> Path:
+        return self._directory / f"broker-{i}.properties"
+
+    def _to_properties(self, i: int) -> str:
+        port, controller_port = self._ports[i]
+        voters = ",".join(f"{node}@127.0.0.1:{ports[1]}" for node, ports in enumerate(self._ports))
+        replicas, in_sync = str(self.brokers), str(2 if self.brokers >= 3 else 1)
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(i),
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": voters,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self._directory / f"broker-{i}"),
+            "default.replication.factor": replicas,
+            "min.insync.replicas": in_sync,
+            "offsets.topic.num.partitions": str(self._offsets_partitions),
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            "group.initial.rebalance.delay.ms": "0",
+            # A killed broker's leaders move, and it may come back, after 3 s instead of 9.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            # The default of 128 MB would take half of a small heap.
+            "log.cleaner.dedupe.buffer.size": str(16 << 20),
+            **self._config,
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+    def _java(self, *options: str) -> list[str]:
+        classpath = os.pathsep.join(str(jar) for jar in kafka_broker_jars())
+        fast = ["-XX:TieredStopAtLevel=1"] if self._fast_start else []
+        if _archive().exists():
+            # A stale archive is not an error: the JVM then loads the classes from the jars.
+            fast += [f"-XX:SharedArchiveFile={_archive()}", "-Xshare:auto", "-Xlog:disable"]
+        return [str(java_home() / "bin" / "java"), "-XX:+UseSerialGC", *fast, *options, "-cp", classpath]
+
+    def _format(self) -> None:
+        command = [*self._java("-Xmx128m"), "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        formats = []
+        for i in range(self.brokers):
+            with self.log(i).open("w") as log:
+                arguments = ["--cluster-id", self.cluster_id, "--config", str(self._properties(i))]
+                formats.append(
+                    subprocess.Popen([*command, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                )
+        exits = [process.wait() for process in formats]
+        if any(exits):
+            tails = "\n".join(self._tail(i) for i in range(self.brokers))
+            raise DemoError(f"Kafka's data directory could not be formatted:\n{tails}")
+
+    def _formatted_cluster_id(self) -> str | None:
+        properties = self._directory / "broker-0" / "meta.properties"
+        lines = properties.read_text().splitlines() if properties.exists() else []
+        return next(
+            (line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None
+        )
+
+    def _launch(self, i: int) -> None:
+        options = [f"-Xmx{self._memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        archive = None
+        if self.brokers == 1 and not _archive().exists():
+            _archive().parent.mkdir(parents=True, exist_ok=True)
+            archive = _archive().with_suffix(f".{self.cluster_id}")
+            options.append(f"-XX:ArchiveClassesAtExit={archive}")
+        command = [*self._java(*options), "kafka.Kafka", str(self._properties(i))]
+        leftovers = self._directory if self._given is None else None
+        self._running[i] = _Process(command, self.log(i), archive, leftovers)
+
+    def _await_ready(self, i: int, with_brokers: set[int]) -> None:
+        """Wait until broker `i` itself answers for this cluster and knows all of these brokers as alive."""
+        admin = AdminClient(
+            {
+                "bootstrap.servers": self.address(i),
+                "log_level": 0,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+            }
+        )
+        give_up_at = time.monotonic() + _READY_WITHIN_S
+        while time.monotonic() < give_up_at:
+            if not self._running[i].is_alive():
+                raise DemoError(f"Kafka broker {i} ended while it started:\n{self._tail(i)}")
+            try:
+                cluster = admin.list_topics(timeout=1)
+            except KafkaException:
+                continue
+            if cluster.cluster_id == self.cluster_id and with_brokers <= cluster.brokers.keys():
+                return
+            time.sleep(0.05)
+        raise DemoError(f"Kafka broker {i} was not ready within {_READY_WITHIN_S:.0f} s:\n{self._tail(i)}")
+
+    def _tail(self, i: int) -> str:
+        lines = self.log(i).read_text(errors="replace").splitlines() if self.log(i).exists() else []
+        return "\n".join(lines[-20:])
+
+
+class _Process:
+    """A JVM that does not outlive this process, however that ends."""
+
+    def __init__(self, command: list[str], log: Path, archive: Path | None, leftovers: Path | None) -> None:
+        self._archive = archive
+        with log.open("a") as output:
+            # In a session of its own, so that Ctrl-C ends it through us, in order.
+            self._jvm = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        # Its input ends when we end. (The kernel's own signal for that goes by thread, not by process.)
+        self._watchdog = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCHDOG, str(self._jvm.pid), str(leftovers or "")],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    @property
+    def process_id(self) -> int:
+        return self._jvm.pid
+
+    def is_alive(self) -> bool:
+        return self._jvm.poll() is None
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self._end(signal.SIGTERM)
+        if self._archive is not None and self._archive.exists():
+            self._archive.replace(_archive())
+
+    def _end(self, how: signal.Signals) -> None:
+        self._jvm.send_signal(how)
+        try:
+            self._jvm.wait(_STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._jvm.kill()
+            self._jvm.wait()
+        self._watchdog.kill()
+        self._watchdog.communicate()
+
+
+def _archive() -> Path:
+    """Give the name of the class archive that lets later brokers start in a third of the time.
+
+    The first single broker that ends in order writes it. It fits one Java and one set of jars.
+    """
+    release = java_home() / "release"
+    key = f"{java_home()} {release.read_text() if release.exists() else ''} {kafka_broker_jars()[0].parent}"
+    return cache_dir() / "java" / f"kafka-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
+
+
+def _new_cluster_id() -> str:
+    while True:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not cluster_id.startswith("-"):  # the format tool would take it for an option
+            return cluster_id
+
+
+def _free_ports(pairs: int) -> list[tuple[int, int]]:
+    free: set[int] = set()
+    while len(free) < 2 * pairs:
+        port = random.SystemRandom().choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        free.add(port)
+    ports = sorted(free)
+    return list(zip(ports[::2], ports[1::2], strict=True))

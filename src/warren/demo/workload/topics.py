@@ -1,0 +1,93 @@
+"""Topics for a workload: made, filled, and asked for their heads."""
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from warren.demo.workload.worker import CLIENT_LOG
+from warren.errors import DemoError
+
+PAYLOAD = b"a message of the demo"
+
+
+def client_config(bootstrap: str, client_id: str) -> dict[str, str | int | float | bool]:
+    """What every Kafka client of a workload is configured with."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": client_id,
+        "reconnect.backoff.max.ms": 1000,
+        # A broker that is killed on purpose is no news.
+        "log.connection.close": False,
+    }
+
+
+def admin(bootstrap: str) -> AdminClient:
+    """An admin client that keeps its log to itself."""
+    return AdminClient(client_config(bootstrap, "warren-demo-admin"), logger=CLIENT_LOG)
+
+
+def create_topics(
+    bootstrap: str, partitions: Mapping[str, int], *, replication: int = 1, timeout_s: float = 30.0
+) -> None:
+    """Make topics of so many partitions (one that exists stays as it is) and wait for all their leaders."""
+    client = admin(bootstrap)
+    wanted = [
+        NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()
+    ]
+    for name, future in client.create_topics(wanted, operation_timeout=timeout_s).items():
+        try:
+            future.result(timeout_s)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise DemoError(f"topic {name} could not be made: {error.args[0].str()}") from error
+    deadline = time.monotonic() + timeout_s
+    while missing := [name for name, n in partitions.items() if _led_partitions(client, name) < n]:
+        if time.monotonic() > deadline:
+            raise DemoError(f"no leader for all partitions of {', '.join(missing)} within {timeout_s:g} s")
+        time.sleep(0.1)
+
+
+def _led_partitions(client: AdminClient, topic: str) -> int:
+    found = client.list_topics(topic, timeout=10).topics[topic].partitions
+    return sum(partition.leader >= 0 for partition in found.values())
+
+
+def count_partitions(client: AdminClient | Producer | Consumer, topic: str) -> int:
+    """How many partitions a topic has now."""
+    found = client.list_topics(topic, timeout=10).topics[topic]
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return len(found.partitions)
+
+
+def fill_topic(bootstrap: str, topic: str, each: int, *, timeout_s: float = 60.0) -> None:
+    """Write so many messages to each partition of a topic, as fast as it goes."""
+    producer = Producer(
+        {
+            **client_config(bootstrap, "warren-demo-fill"),
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 10_000_000,
+        },
+        logger=CLIENT_LOG,
+    )
+    messages = [{"value": PAYLOAD}] * each
+    for partition in range(count_partitions(producer, topic)):
+        producer.produce_batch(topic, messages, partition=partition)
+    if left := producer.flush(timeout_s):
+        raise DemoError(f"{left} messages for {topic} were not written within {timeout_s:g} s")
+
+
+def heads(bootstrap: str, topic: str, *, timeout_s: float = 10.0) -> dict[int, int]:
+    """The head (the offset the next message will get) of each partition of a topic."""
+    config = {**client_config(bootstrap, "warren-demo-heads"), "group.id": "warren-demo-heads"}
+    consumer = Consumer(config, logger=CLIENT_LOG)
+    try:
+        return {
+            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)[1]
+            for partition in range(count_partitions(consumer, topic))
+        }
+    finally:
+        consumer.close()

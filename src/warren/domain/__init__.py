@@ -1,0 +1,1 @@
+"""The array logic of Warren: whole columns in, whole columns out, no I/O and no clock."""

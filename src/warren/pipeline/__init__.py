@@ -1,0 +1,1 @@
+"""The way of a commit on Spark: read, compact, decode, judge, publish."""

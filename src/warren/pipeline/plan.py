@@ -1,0 +1,59 @@
+"""What one cycle is to do, fixed by the driver and sent to every task."""
+
+from dataclasses import dataclass, field
+
+from warren.domain.rules import Limits
+from warren.snapshot.manifest import Bucket, HeadSample
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """A pair of allow and deny patterns."""
+
+    allowlist: str | None = None
+    denylist: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCluster:
+    """A cluster as the tasks see it in this cycle."""
+
+    name: str
+    is_judged: bool
+    skew_ms: int = 0
+    looked_from_ms: int = 0
+    ring_ms: int = 100_000
+    gone_topics: tuple[str, ...] = ()
+    remade_topics: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """An offsets topic as the tasks see it: whose commits it holds and which groups are wanted from it."""
+
+    cluster: int
+    filters: tuple[GroupFilter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CyclePlan:
+    """Everything a task needs beside its data."""
+
+    root: str
+    sequence: int
+    now_ms: int
+    intervals: int
+    min_distance_ms: int
+    expire_ms: int
+    limits: Limits
+    clusters: tuple[PlannedCluster, ...]
+    sources: tuple[PlannedSource, ...]
+    slots: tuple[int, ...]
+    state: tuple[Bucket, ...]
+    heads: tuple[HeadSample, ...]
+    storage_filter: GroupFilter = field(default_factory=GroupFilter)
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the state has."""
+        return len(self.slots)

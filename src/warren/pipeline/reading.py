@@ -1,0 +1,104 @@
+"""How far to read each offsets topic in a cycle: pure functions from what was read and what there is, to spans."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from warren.snapshot.manifest import Position, Source
+from warren.sources.commits import Span
+from warren.sources.samples import PartitionEnds
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One offsets topic of one cluster: what is to be read now, and the positions once it has been."""
+
+    cluster: str
+    topic: str
+    spans: Mapping[int, Span]
+    after: Source
+    notes: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """How many offsets the spans cover; the records may be fewer."""
+        return sum(span.end - span.start for span in self.spans.values())
+
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether the positions afterwards are still short of where the topic stood at the start."""
+        return any(p.next_offset < p.catch_up_to for p in self.after.positions.values())
+
+
+def plan_reading(
+    cluster: str,
+    topic: str,
+    before: Source | None,
+    ends: Mapping[int, PartitionEnds],
+    topic_id: str,
+    *,
+    from_latest: bool,
+    is_start: bool,
+    now_ms: int,
+) -> Reading:
+    """All there is to read of one offsets topic; `is_start` marks the first look of this process."""
+    notes: list[str] = []
+    if before is not None and before.topic_id != topic_id:
+        notes.append(f"{cluster}/{topic} was deleted and made again: read from its start")
+        before, from_latest = None, False
+    known = before.positions if before else {}
+    spans: dict[int, Span] = {}
+    # A partition that did not answer keeps its position; what it holds is read when it answers again.
+    positions: dict[int, Position] = dict(known)
+    for partition, end in ends.items():
+        position = known.get(partition)
+        if position is None:
+            start = end.stable_end if from_latest and before is None else end.log_start
+            position = Position(start, end.stable_end, end.end, end.stable_end)
+        start = position.next_offset
+        if start < end.log_start:
+            if end.log_start > position.stable_end:
+                notes.append(f"{cluster}/{topic}/{partition}: offsets {start} to {end.log_start} are gone from the log")
+            start = end.log_start
+        if start > end.end:
+            notes.append(f"{cluster}/{topic}/{partition}: the log ends at {end.end}, before {start}: read on from there")
+            start = end.stable_end
+        upto = max(start, end.stable_end)
+        if upto > start:
+            spans[partition] = Span(start, upto)
+        positions[partition] = replace(
+            position,
+            next_offset=upto,
+            catch_up_to=end.stable_end if is_start else min(position.catch_up_to, end.stable_end),
+            stable_end=end.stable_end,
+            end=end.end,
+            stuck_since_ms=_stuck_since(position, end, now_ms),
+        )
+    return Reading(cluster, topic, spans, Source(topic_id, positions), tuple(notes))
+
+
+def _stuck_since(position: Position, end: PartitionEnds, now_ms: int) -> int | None:
+    """Since when an open transaction holds back the last stable offset, if one does."""
+    if end.stable_end >= end.end or end.stable_end > position.stable_end:
+        return None
+    return position.stuck_since_ms or now_ms
+
+
+def admit(readings: list[Reading], max_records: int) -> list[Reading]:
+    """Cut the readings so that together they cover no more than `max_records`, each partition in proportion."""
+    total = sum(reading.records for reading in readings)
+    if total <= max_records:
+        return readings
+    share = max_records / total
+    return [_cut(reading, share) for reading in readings]
+
+
+def _cut(reading: Reading, share: float) -> Reading:
+    spans = {
+        partition: Span(span.start, span.start + max(1, int((span.end - span.start) * share)))
+        for partition, span in reading.spans.items()
+    }
+    positions = {
+        partition: replace(position, next_offset=spans[partition].end) if partition in spans else position
+        for partition, position in reading.after.positions.items()
+    }
+    return replace(reading, spans=spans, after=replace(reading.after, positions=positions))

@@ -1,0 +1,49 @@
+"""The Spark session, set up for short cycles."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+DEFAULTS = {
+    "spark.app.name": "warren",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # A cycle is one small job: planning it again half-way costs more than it gains.
+    "spark.sql.adaptive.enabled": "false",
+    # Whole columns at a time; the default of 10,000 rows is all overhead here.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The newer way asks an admin client, which hides internal topics, and the offsets topic is one.
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    "spark.shuffle.compress": "false",
+    "spark.cleaner.periodicGC.interval": "10min",
+    # One session is all there is: throughput matters, pauses of some ms do not.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
+}
+
+
+def start_session(
+    master: str, jars: Sequence[Path], java_home: Path, driver_memory: str = "4g", conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A Spark session with the Kafka connector on its class path and this interpreter as its Python."""
+    os.environ["JAVA_HOME"] = str(java_home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master)
+    settings = {
+        **DEFAULTS,
+        "spark.driver.memory": driver_memory,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        **(conf or {}),
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark

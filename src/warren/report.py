@@ -1,0 +1,147 @@
+"""`warren groups` and `warren group`: the newest snapshot for people's eyes, or as JSON."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from warren.domain.reasons import in_words
+from warren.domain.rules import Reason, Status
+from warren.domain.windows import UNKNOWN
+from warren.errors import NoSnapshot, WarrenError
+from warren.snapshot.reader import Snapshot, SnapshotReader, status_name
+
+COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
+SHOWN = 500
+"""Rows of a table with a reason each; JSON has them all."""
+
+
+def open_snapshot(data_dir: Path) -> Snapshot:
+    """The newest judged snapshot; NoSnapshot, with what to do, before there is one."""
+    snapshot = SnapshotReader(data_dir).latest()
+    if not snapshot.is_judged:
+        raise NoSnapshot(f"no snapshot in {data_dir} yet: wait for the first cycle of `warren run`")
+    return snapshot
+
+
+def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None = None) -> pa.Table:
+    """Groups by status, then by lag; of one cluster or status if asked."""
+    if cluster is not None:
+        groups = groups.filter(pc.equal(groups["cluster"], cluster))
+    if status is not None:
+        if status not in Status.__members__:
+            raise WarrenError(f"--status {status}: one of OK, WARN, ERR is allowed (STOP, STALL, REWIND for the worst partition)")
+        wanted = Status[status]
+        column = "worst_status" if wanted > Status.ERR else "status"
+        groups = groups.filter(pc.equal(groups[column], int(wanted)))
+    order = [("status", "descending"), ("worst_status", "descending"), ("totallag", "descending"), ("cluster", "ascending"), ("group", "ascending")]
+    return groups.sort_by(order)
+
+
+def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_json: bool) -> None:
+    """The groups of the newest snapshot, worst first."""
+    snapshot = open_snapshot(data_dir)
+    groups = worst_first(snapshot.groups(), cluster, status)
+    if as_json:
+        print(json.dumps([group_json(snapshot, row) for row in groups.to_pylist()]))
+    else:
+        Console().print(groups_table(snapshot, groups))
+
+
+def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
+    """The worst groups as a table, each with the reason of its worst partition."""
+    rows = groups.slice(0, SHOWN).to_pylist()
+    when = f"snapshot {snapshot.manifest.sequence}"
+    title = f"{groups.num_rows:,} groups, {when}" + (f" (the worst {SHOWN})" if groups.num_rows > SHOWN else "")
+    table = Table(title=title)
+    for name in ("cluster", "group", "status", "since", "lag", "partitions", "why"):
+        table.add_column(name, justify="right" if name in ("lag", "partitions", "since") else "left", overflow="fold")
+    for row, worst in zip(rows, snapshot.worst(rows), strict=True):
+        table.add_row(
+            Text(row["cluster"]),
+            Text(row["group"]),
+            _status(row["status"], snapshot, row["cluster"]),
+            in_words(snapshot.manifest.now_ms - row["since_ms"]),
+            f"{row['totallag']:,}",
+            str(row["partitions"]),
+            Text(f"{worst['topic']}/{worst['partition']}: {snapshot.reason(worst)}"),
+        )
+    return table
+
+
+def _status(number: int, snapshot: Snapshot, cluster: str) -> Text:
+    state = snapshot.manifest.clusters.get(cluster)
+    name = status_name(number)
+    if state is not None and state.unknown_since_ms is not None:
+        age = in_words(snapshot.manifest.now_ms - state.unknown_since_ms)
+        return Text(f"unknown for {age} (was {name})", style="magenta")
+    return Text(name, style=COLORS.get(name, ""))
+
+
+def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> int:
+    """One group with its partitions and reasons; exit code 1 when there is no such group."""
+    snapshot = open_snapshot(data_dir)
+    found = snapshot.group(cluster, group)
+    if found is None:
+        raise WarrenError(f"no group {group!r} in cluster {cluster!r}: `warren groups` lists what there is")
+    row, partitions = found
+    if as_json:
+        listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
+        print(json.dumps({**group_json(snapshot, row), "partitions": listed}))
+        return 0
+    console = Console()
+    heading = Text(f"{cluster} / {group}: ")
+    heading.append(_status(int(str(row["status"])), snapshot, cluster))
+    console.print(heading)
+    table = Table()
+    for name in ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why"):
+        table.add_column(name, justify="right" if name in ("partition", "lag", "committed", "head") else "left", overflow="fold")
+    for partition in partitions.to_pylist():
+        name = status_name(partition["status"])
+        table.add_row(
+            Text(partition["topic"]),
+            str(partition["partition"]),
+            Text(name, style=COLORS.get(name, "")),
+            _number(partition["current_lag"]),
+            _number(partition["committed_offset"]),
+            _number(partition["head"]),
+            f"{in_words(snapshot.manifest.now_ms - partition['end_ms'])} ago" if partition["end_ms"] != UNKNOWN else "never",
+            Text(partition["owner"] or ""),
+            Text(partition["client_id"] or ""),
+            Text(snapshot.reason(partition)),
+        )
+    console.print(table)
+    return 0
+
+
+def _number(value: int) -> str:
+    return "?" if value == UNKNOWN else f"{value:,}"
+
+
+def group_json(snapshot: Snapshot, row: Mapping[str, object]) -> dict[str, object]:
+    """A group as JSON: names and numbers, statuses as words, unknown since when if its cluster is away."""
+    hidden = ("bucket", "first_row", "worst_row", "maxlag_row")
+    state = snapshot.manifest.clusters.get(str(row["cluster"]))
+    return {
+        **{key: value for key, value in row.items() if key not in hidden},
+        "status": status_name(row["status"]),
+        "worst_status": status_name(row["worst_status"]),
+        "unknown_since_ms": state.unknown_since_ms if state else None,
+    }
+
+
+def partition_json(snapshot: Snapshot, row: dict[str, object]) -> dict[str, object]:
+    """A partition as JSON, with its reason in words and null for what nobody knows."""
+    plain = {key: None if value == UNKNOWN and key != "partition" else value for key, value in row.items()}
+    window = ("lags", "lags_low", "lags_high")
+    for key in window:
+        plain[key] = [None if lag == UNKNOWN else lag for lag in row[key]]  # type: ignore[attr-defined]
+    plain["status"] = status_name(row["status"])
+    plain["rule"] = Reason(int(str(row["reason"]))).name
+    plain["reason"] = snapshot.reason(row)
+    return plain

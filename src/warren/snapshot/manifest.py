@@ -1,0 +1,147 @@
+"""The manifest: the only commit point. What it names is the snapshot, what it does not name does not exist."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from warren.errors import CorruptSnapshot
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of the snapshot, by its path below the data directory."""
+
+    path: str
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One bucket of the state: its partitions and its groups."""
+
+    partitions: File
+    groups: File
+    partition_rows: int
+    group_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSample:
+    """One sample of the heads: its file, the layout it follows, and when each cluster was asked (begin, end)."""
+
+    heads: File
+    layout: File
+    taken_ms: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far one partition of an offsets topic has been read, and where its log ended when that was decided."""
+
+    next_offset: int
+    stable_end: int
+    end: int
+    catch_up_to: int
+    stuck_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The positions in one offsets topic of one cluster."""
+
+    topic_id: str
+    positions: Mapping[int, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A cluster's health and roll-up; `unknown_since_ms` is set while its groups cannot be judged."""
+
+    unknown_since_ms: int | None
+    error: str | None
+    is_catching_up: bool
+    sources: Mapping[str, Source]
+    seeded: bool
+    looked_at_ms: int
+    skew: tuple[int, int] | None
+    groups_by_status: Mapping[str, int]
+    partitions_by_status: Mapping[str, int]
+    totallag: int
+    worst_status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything a reader or a restarted writer needs, named in one file."""
+
+    sequence: int
+    predecessor: int | None
+    epoch: int
+    now_ms: int
+    intervals: int
+    minimum_complete: float
+    allowed_lag: int
+    trigger_ms: int
+    buckets: tuple[Bucket, ...]
+    heads: tuple[HeadSample, ...]
+    clusters: Mapping[str, ClusterState]
+    cycle_ms: Mapping[str, int] = field(default_factory=dict)
+    rejects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    requests: tuple[str, ...] = ()
+    format: int = FORMAT
+
+    @property
+    def is_ready(self) -> bool:
+        """Every cluster that answers has been read up to where its offsets topic stood at the start."""
+        return not any(c.is_catching_up and c.unknown_since_ms is None for c in self.clusters.values())
+
+    def files(self) -> list[File]:
+        """Every file that this manifest names."""
+        named = [f for bucket in self.buckets for f in (bucket.partitions, bucket.groups)]
+        named += [f for sample in self.heads for f in (sample.heads, sample.layout)]
+        return named
+
+
+def to_json(manifest: Manifest) -> bytes:
+    """The manifest as it is stored."""
+    return json.dumps(asdict(manifest), separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def from_json(data: bytes) -> Manifest:
+    """The manifest back from its bytes; anything else than a whole one is a CorruptSnapshot."""
+    try:
+        raw = json.loads(data)
+        if raw["format"] != FORMAT:
+            raise CorruptSnapshot(f"manifest format {raw['format']} is not {FORMAT}: written by another version of Warren")
+        return _manifest(raw)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptSnapshot(f"a manifest that cannot be read: {error!r}") from error
+
+
+def _manifest(raw: dict[str, Any]) -> Manifest:
+    fields = dict(raw)
+    fields["buckets"] = tuple(
+        Bucket(**{**b, "partitions": File(**b["partitions"]), "groups": File(**b["groups"])}) for b in raw["buckets"]
+    )
+    fields["heads"] = tuple(
+        HeadSample(
+            File(**h["heads"]), File(**h["layout"]), {c: (t[0], t[1]) for c, t in h["taken_ms"].items()}
+        )
+        for h in raw["heads"]
+    )
+    fields["clusters"] = {name: _cluster(c) for name, c in raw["clusters"].items()}
+    fields["requests"] = tuple(raw["requests"])
+    return Manifest(**fields)
+
+
+def _cluster(raw: dict[str, Any]) -> ClusterState:
+    sources = {
+        topic: Source(s["topic_id"], {int(p): Position(**pos) for p, pos in s["positions"].items()})
+        for topic, s in raw["sources"].items()
+    }
+    skew = tuple(raw["skew"]) if raw["skew"] else None
+    return ClusterState(**{**raw, "sources": sources, "skew": skew})

@@ -1,0 +1,134 @@
+"""Reads snapshots: always a whole one, the newest there is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from warren.domain.buckets import bucket_of
+from warren.domain.reasons import Facts, explain
+from warren.domain.rules import Reason, Status
+from warren.domain.windows import UNKNOWN
+from warren.snapshot.manifest import File, Manifest
+from warren.snapshot.schemas import GROUPS, LAYOUT, PARTITIONS
+from warren.snapshot.store import Store
+
+
+class SnapshotReader:
+    """Finds the newest snapshot of a data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._store = Store(data_dir)
+
+    def latest(self) -> "Snapshot":
+        """The newest snapshot; NoSnapshot as long as nothing has been judged."""
+        return Snapshot(self._store, self._store.newest())
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One immutable snapshot. Should a file have vanished, the snapshot is too old: ask the reader again."""
+
+    store: Store
+    manifest: Manifest
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a cycle has been published at all, beside the writer's first claim."""
+        return bool(self.manifest.buckets)
+
+    def groups(self) -> pa.Table:
+        """All groups of all clusters, with the bucket each lives in."""
+        tables = []
+        for number, bucket in enumerate(self.manifest.buckets):
+            table = _plain(self.store.read_parquet(bucket.groups))
+            tables.append(table.append_column("bucket", pa.array([number] * table.num_rows, pa.int32())))
+        if tables:
+            return pa.concat_tables(tables)
+        return GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
+
+    def partitions(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All partitions of all groups; name the columns to leave the windows unread."""
+        tables = [
+            _plain(self.store.read_parquet(bucket.partitions, list(columns) if columns else None))
+            for bucket in self.manifest.buckets
+        ]
+        return pa.concat_tables(tables) if tables else PARTITIONS.empty_table()
+
+    def group(self, cluster: str, group: str) -> tuple[dict[str, object], pa.Table] | None:
+        """One group and its partitions, windows included; None when there is no such group."""
+        if not self.manifest.buckets:
+            return None
+        number = int(bucket_of(cluster, pa.array([group]), len(self.manifest.buckets))[0])
+        bucket = self.manifest.buckets[number]
+        groups = _plain(self.store.read_parquet(bucket.groups))
+        found = groups.filter(pc.and_(pc.equal(groups["cluster"], cluster), pc.equal(groups["group"], group)))
+        if found.num_rows == 0:
+            return None
+        row = found.to_pylist()[0]
+        return row, _plain(self._rows(bucket.partitions, row["first_row"], row["partitions"]))
+
+    def _rows(self, file: File, first: int, count: int) -> pa.Table:
+        """Some rows of a Parquet file, reading only the row groups that hold them."""
+        source = pq.ParquetFile(self.store.path(file), memory_map=True)
+        sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
+        edges = np.concatenate([[0], np.cumsum(sizes)])
+        wanted = [i for i in range(len(sizes)) if edges[i] < first + count and edges[i + 1] > first]
+        return source.read_row_groups(wanted).slice(first - int(edges[wanted[0]]), count)
+
+    def topics(self) -> pa.Table:
+        """Every topic of every cluster with where its partitions stand in `heads`."""
+        if not self.manifest.heads:
+            return LAYOUT.empty_table()
+        return self.store.read_arrow(self.manifest.heads[-1].layout)
+
+    def heads(self) -> pa.Table:
+        """The newest heads and log starts, in the order of `topics`."""
+        return self.store.read_arrow(self.manifest.heads[-1].heads)
+
+    def facts(self, partition: dict[str, object]) -> Facts:
+        """The numbers behind a partition's verdict."""
+        row: dict[str, list[int]] = partition  # type: ignore[assignment]
+        current, floor = int(str(partition["current_lag"])), int(str(partition["trend_floor"]))
+        return Facts(
+            offsets=row["offsets"],
+            times_ms=row["times_ms"],
+            lags=[None if lag == UNKNOWN else lag for lag in row["lags"]],
+            current_lag=None if current == UNKNOWN else current,
+            now_ms=self.manifest.now_ms,
+            intervals=self.manifest.intervals,
+            minimum_complete=self.manifest.minimum_complete,
+            allowed_lag=self.manifest.allowed_lag,
+            trend_floor=None if floor == UNKNOWN else floor,
+        )
+
+    def reason(self, partition: dict[str, object]) -> str:
+        """A partition's reason in words."""
+        return explain(Reason(int(str(partition["reason"]))), self.facts(partition))
+
+    def worst(self, groups: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+        """The worst partition of each of some groups, windows included; for lists that show a reason a group."""
+        return [self._worst_of(group) for group in groups]
+
+    def _worst_of(self, group: dict[str, object]) -> dict[str, object]:
+        bucket = self.manifest.buckets[int(str(group["bucket"]))]
+        table = _plain(self._rows(bucket.partitions, int(str(group["worst_row"])), 1))
+        found: dict[str, object] = table.to_pylist()[0]
+        return found
+
+
+def status_name(number: object) -> str:
+    """Burrow's word for a status number."""
+    return Status(int(str(number))).name
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Names as plain strings, for those who compare or join them."""
+    for at, name in enumerate(table.schema.names):
+        if pa.types.is_dictionary(table.schema.field(at).type):
+            table = table.set_column(at, name, table[name].cast(pa.string()))
+    return table

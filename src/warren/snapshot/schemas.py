@@ -1,0 +1,74 @@
+"""The tables of a snapshot, declared once. A number that nobody knows is UNKNOWN (-1) in the files."""
+
+import pyarrow as pa
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_SLOTS = pa.list_(pa.field("item", pa.int64(), nullable=False))
+
+WINDOW_COLUMNS = ("offsets", "times_ms", "orders", "lags", "lags_low", "lags_high")
+
+PARTITIONS = pa.schema(
+    [
+        ("cluster", _NAME),
+        ("group", _NAME),
+        ("topic", _NAME),
+        ("partition", pa.int32()),
+        ("owner", _NAME),
+        ("client_id", _NAME),
+        ("status", pa.int8()),
+        ("reason", pa.int8()),
+        ("since_ms", pa.int64()),
+        ("complete", pa.float32()),
+        ("current_lag", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("head", pa.int64()),
+        ("log_start", pa.int64()),
+        ("trend_floor", pa.int64()),
+        ("start_offset", pa.int64()),
+        ("start_ms", pa.int64()),
+        ("start_lag", pa.int64()),
+        ("end_offset", pa.int64()),
+        ("end_ms", pa.int64()),
+        ("end_lag", pa.int64()),
+        *((name, _SLOTS) for name in WINDOW_COLUMNS),
+    ]
+)
+"""One row a partition of a group, sorted by cluster, group, topic, partition; the window's slots oldest first."""
+
+GROUPS = pa.schema(
+    [
+        ("cluster", _NAME),
+        ("group", pa.string()),
+        ("status", pa.int8()),
+        ("worst_status", pa.int8()),
+        ("since_ms", pa.int64()),
+        ("complete", pa.float32()),
+        ("totallag", pa.int64()),
+        ("maxlag", pa.int64()),
+        ("maxlag_row", pa.int64()),
+        ("worst_row", pa.int64()),
+        ("first_row", pa.int64()),
+        ("partitions", pa.int32()),
+        ("count_ok", pa.int32()),
+        ("count_warn", pa.int32()),
+        ("count_stop", pa.int32()),
+        ("count_stall", pa.int32()),
+        ("count_rewind", pa.int32()),
+        ("newest_commit_ms", pa.int64()),
+    ]
+)
+"""One row a group, in the order of the partitions file it was made with; `*_row` count rows of that file."""
+
+LAYOUT = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partitions", pa.int32()),
+        ("first_row", pa.int64()),
+    ]
+)
+"""Where each topic's partitions stand in the head files that name this layout."""
+
+HEADS = pa.schema([("head", pa.int64()), ("log_start", pa.int64())])
+"""One sample of every head and log start, in the order of its layout."""

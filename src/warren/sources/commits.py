@@ -1,0 +1,43 @@
+"""Spark's Kafka source on an offsets topic, from one offset to another."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The records of one partition to read: start included, end not."""
+
+    start: int
+    end: int
+
+
+def read_commits(
+    spark: SparkSession, number: int, options: Mapping[str, str], topic: str, spans: Mapping[int, Span]
+) -> DataFrame:
+    """The records of some spans of an offsets topic; `number` tells the source among those of the cycle."""
+    reader = spark.read.format("kafka").options(**_READ, **options)
+    return (
+        reader.option("assign", json.dumps({topic: sorted(spans)}))
+        .option("startingOffsets", json.dumps({topic: {str(p): s.start for p, s in spans.items()}}))
+        .option("endingOffsets", json.dumps({topic: {str(p): s.end for p, s in spans.items()}}))
+        .load()
+        .select(f.lit(number).alias("source"), "partition", "offset", "key", "value")
+    )
+
+
+_READ = {
+    # Aborted transactional commits do not count; the spans end at the last stable offset, so nothing waits for open ones.
+    "kafka.isolation.level": "read_committed",
+    # A compacted topic has gaps by nature.
+    "failOnDataLoss": "false",
+    # The consumers of one cycle are used again by the next only if the group id stays the same.
+    "kafka.group.id": "warren-reader",
+    "kafka.fetch.max.wait.ms": "10",
+    "kafka.max.poll.records": "20000",
+    "kafkaConsumer.pollTimeoutMs": "10000",
+}

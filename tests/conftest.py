@@ -1,0 +1,30 @@
+"""What tests of several folders share: one real Kafka and one Spark session for the whole run."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from warren.demo.broker import Kafka
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """A real Kafka of one broker; tests share it, so each uses topic and group names of its own."""
+    with Kafka() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """A Spark session as `warren run` makes it, small enough for a test machine."""
+    # Late, so that tests without Spark do not pay for its import.
+    from warren.java import java_home, spark_connector_jars
+    from warren.pipeline.session import start_session
+
+    session = start_session("local[2]", spark_connector_jars(), java_home(), driver_memory="2g")
+    yield session
+    session.stop()
