@@ -109,16 +109,18 @@ def shown(windows: Windows, row: int = 0) -> list[tuple[int, int]]:
     return list(zip(windows.offset[row, filled].tolist(), windows.time_ms[row, filled].tolist(), strict=True))
 
 
-# Few different times and orders, so that steps back and repeats are common; and the ends of int64.
-times = st.integers(0, 60) | st.sampled_from([-(2**63), -1, 2**62, 2**63 - 1])
-lags = st.integers(UNKNOWN, 5)
-some_commits = st.lists(
-    st.builds(
-        Commit, st.integers(0, ROWS - 1), st.integers(0, 99), times, st.integers(0, 80), lags, lags, lags
-    ),
-    max_size=60,
-)
-distances = st.integers(0, 25) | st.just(MAX_DISTANCE_MS)
+def commits_drawn(jitter: st.SearchStrategy[int]) -> st.SearchStrategy[list[Commit]]:
+    lags = st.integers(UNKNOWN, 5)
+    commit = st.builds(
+        lambda row, offset, order, late, *lags: Commit(row, offset, order + late, order, *lags),
+        *(st.integers(0, ROWS - 1), st.integers(0, 99), st.integers(0, 80), jitter, lags, lags, lags),
+    )
+    return st.lists(commit, max_size=60)
+
+
+# Times rise with the order but often step back or repeat, as orders do; now and then they are anything at all.
+some_commits = commits_drawn(st.integers(-12, 12)) | commits_drawn(st.integers(-(2**63), 2**63 - 81))
+distances = st.sampled_from([0, 1, 4, 15, MAX_DISTANCE_MS])
 intervals_drawn = st.integers(1, 5)
 
 
@@ -161,7 +163,7 @@ def test_append_by_example(
 
 
 @untimed
-@given(some_commits, st.lists(st.integers(0, 60)), distances, intervals_drawn)
+@given(some_commits, st.lists(st.integers(0, 40), min_size=1), distances, intervals_drawn)
 def test_any_split_into_batches_gives_burrows_windows(
     commits: list[Commit], cuts: list[int], min_distance_ms: int, intervals: int
 ) -> None:
@@ -176,7 +178,7 @@ def test_any_split_into_batches_gives_burrows_windows(
 
 
 @untimed
-@given(some_commits, st.integers(0, 60), distances, intervals_drawn)
+@given(some_commits, st.integers(0, 40), distances, intervals_drawn)
 def test_where_an_ordered_stream_is_cut_does_not_matter(
     commits: list[Commit], cut: int, min_distance_ms: int, intervals: int
 ) -> None:
@@ -196,7 +198,7 @@ def test_commits_that_come_again_change_nothing(
     assert_same(append(take_rows(once, rows), to_commits(commits), min_distance_ms), once)
 
 
-@pytest.mark.parametrize("min_distance_ms", [0, 1, 7, 5_000, 10_000_000])
+@pytest.mark.parametrize("min_distance_ms", [0, 7, 5_000])
 def test_a_hot_row_between_quiet_ones(min_distance_ms: int) -> None:
     many = 1_000_000
     random = np.random.default_rng(min_distance_ms)

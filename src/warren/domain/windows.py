@@ -157,22 +157,25 @@ def concat(a: Windows, b: Windows) -> Windows:
     return Windows(count=np.concatenate([a.count, b.count]), **slots)
 
 
-def keep_newest(key_code: npt.NDArray[np.integer], order: Ints, n: int) -> Bools:
+def keep_newest(key_code: Ints, order: Ints, n: int) -> Bools:
     """Marks the n newest by order of each key (codes from 0); of equal orders the later one is newer."""
-    sizes = np.bincount(key_code)
-    if sizes.max(initial=0) <= n:
-        return np.ones(len(key_code), np.bool_)
-    by_key = _sorted_by_code(key_code)
-    sorted_order = order[by_key]
-    is_falling = sorted_order[1:] < sorted_order[:-1]
-    ends = np.cumsum(sizes)
-    is_falling[ends[(ends > 0) & (ends < len(order))] - 1] = False
-    if is_falling.any():
-        by_order = np.argsort(order, kind="stable")
-        by_key = by_order[_sorted_by_code(key_code[by_order])]
     is_kept = np.zeros(len(key_code), np.bool_)
+    by_key, _, sizes = runs_by_code(key_code, order)
     is_kept[by_key[_count_newer(sizes) < n]] = True
     return is_kept
+
+
+def runs_by_code(key_code: Ints, order: Ints) -> tuple[Positions, Positions, Ints]:
+    """The places of all rows by key and order, and where the run of each key begins and how long it is."""
+    by_key = _sorted_by_code(key_code)
+    sorted_code, sorted_order = key_code[by_key], order[by_key]
+    is_start = np.ones(len(key_code), np.bool_)
+    is_start[1:] = sorted_code[1:] != sorted_code[:-1]
+    if ((sorted_order[1:] < sorted_order[:-1]) & ~is_start[1:]).any():
+        by_order = np.argsort(order, kind="stable")
+        by_key = by_order[_sorted_by_code(key_code[by_order])]
+    starts = np.flatnonzero(is_start)
+    return by_key, starts, np.diff(starts, append=len(key_code))
 
 
 def _sorted_by_code(code: npt.NDArray[np.integer]) -> Positions:
@@ -248,7 +251,7 @@ def _is_opening(windows: Windows, commits: Commits, starts: Positions, min_dista
     sizes = np.diff(starts, append=len(time_ms))
     latest = time_ms.copy()
     latest[starts] = np.where(first_opens, first_time, slot_time)
-    _run_maximum(latest, starts, sizes)
+    run_maximum(latest, starts, sizes)
     # The newest slot's time is the latest so far, or less than the distance before it.
     is_opening = _is_reached(latest, starts, sizes, min_distance_ms) if min_distance_ms else latest == time_ms
     is_opening[starts] = first_opens
@@ -262,7 +265,8 @@ def _is_apart(earlier_ms: Ints, later_ms: Ints, distance_ms: int) -> Bools:
     return is_apart
 
 
-def _run_maximum(values: Ints, starts: Positions, sizes: Ints) -> None:
+def run_maximum(values: Ints, starts: Positions, sizes: Ints) -> None:
+    """Turns each value into the largest of its run so far, in place."""
     is_falling = values[1:] < values[:-1]
     is_falling[starts[1:] - 1] = False
     if not is_falling.any():

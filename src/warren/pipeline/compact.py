@@ -1,4 +1,4 @@
-"""From raw records to decoded commits, a task at a time: keep each key's newest records, then decode what is left.
+"""From raw records to decoded commits, a task at a time: decode, keep what the windows can need, address to buckets.
 
 Keys are compared as bytes and decoded once each, however often they occur; rows never become Python objects.
 """
@@ -12,168 +12,235 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.buckets import bucket_of
+from warren.domain.compaction import keep_needed
 from warren.domain.filters import accepts
 from warren.domain.group_records import decode_groups
-from warren.domain.records import Keys, Kind, decode_commits, decode_keys
+from warren.domain.records import Kind, decode_commits, decode_group_names, decode_keys
 from warren.domain.rejects import REJECT_WORDS, Reject
 from warren.domain.windows import keep_newest
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, Piece
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Batches = Iterator[pa.RecordBatch]
 
 COMPACT_AT = 1_000_000
-"""Rows a task gathers before it compacts them again."""
+"""Commits a task gathers before it compacts them again."""
+
+NEW_PROTOCOL_GROUPS = (3, 17)
+"""Key versions whose record says that a group lives on under a new protocol: KIP-848 and Streams groups."""
 
 _PIECES = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("what", pa.int32()), ("piece", pa.binary())])
+_NUMBERED = pa.schema(
+    [
+        ("source", pa.int32()),
+        ("key", pa.dictionary(pa.int32(), pa.binary())),
+        ("offset", pa.int64()),
+        ("time_ms", pa.int64()),
+        ("order", pa.int64()),
+        ("is_tombstone", pa.bool_()),
+    ]
+)
 
 
 def to_pieces(plan: CyclePlan) -> Callable[[Batches], Batches]:
     """The map side of a cycle: raw records in, Arrow tables addressed to buckets out."""
 
     def run(batches: Batches) -> Batches:
-        raw = _keep_newest_records(batches, plan)
-        if raw.num_rows:
-            yield from _pieces(_decode(raw, plan), plan)
+        task = _Task(plan)
+        for batch in batches:
+            task.take(batch)
+        yield from task.pieces()
 
     return run
 
 
-def _keep_newest_records(batches: Batches, plan: CyclePlan) -> pa.Table:
-    """All that later steps can need: with merging every commit, else the newest `intervals` records of each key."""
-    kept: list[pa.Table] = []
-    rows = 0
-    for batch in batches:
-        kept.append(_compacted(pa.Table.from_batches([batch]), plan))
-        rows += kept[-1].num_rows
-        if rows > COMPACT_AT:
-            kept = [_compacted(pa.concat_tables(kept), plan)]
-            rows = kept[0].num_rows // 2
-    return _compacted(pa.concat_tables(kept), plan) if len(kept) > 1 else (kept or [_EMPTY])[0]
-
-
-_EMPTY = pa.table(
-    {
-        "source": pa.array([], pa.int32()),
-        "partition": pa.array([], pa.int32()),
-        "offset": pa.array([], pa.int64()),
-        "key": pa.array([], pa.binary()),
-        "value": pa.array([], pa.binary()),
-    }
-)
-
-
-def _compacted(raw: pa.Table, plan: CyclePlan) -> pa.Table:
-    if plan.min_distance_ms > 0 or raw.num_rows == 0:
-        # Which commits merge depends on the window before them, so none may be left out here.
-        return raw
-    code = _key_codes(raw)[0]
-    return raw.filter(pa.array(keep_newest(code, _numbers(raw["offset"]), plan.intervals)))
-
-
-def _key_codes(raw: pa.Table) -> tuple[Ints, pa.Array, Ints]:
-    """A number for each row's (source, key), the distinct keys, and each row's place among them."""
-    encoded = raw["key"].combine_chunks().dictionary_encode(null_encoding="encode")
-    place = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return _numbers(raw["source"]).astype(np.int64) * max(len(encoded.dictionary), 1) + place, encoded.dictionary, place
-
-
 @dataclass(slots=True)
-class _Decoded:
-    commits: pa.Table
-    owners: pa.Table
-    rejects: pa.Table
+class _Column:
+    """A batch's keys: the distinct ones, decoded, and each row's place among them."""
+
+    distinct: pa.BinaryArray
+    place: Ints
+    kind: NDArray[np.int8]
+    reject: NDArray[np.int8]
 
 
-def _decode(raw: pa.Table, plan: CyclePlan) -> _Decoded:
-    """Decode each distinct key once, drop what is not wanted, then read the values of what is left."""
-    _, distinct, place = _key_codes(raw)
-    keys = decode_keys(distinct)
-    source = _numbers(raw["source"])
-    kind = keys.kind[place]
-    cluster = np.array([s.cluster for s in plan.sources], dtype=np.int32)[source]
+class _Task:
+    """What one task gathers from its batches: commits as numbers, group metadata as it came, rejects as counts."""
 
-    is_wanted = _is_wanted(keys.group, place, source, plan)
-    commit_rows = np.flatnonzero((kind == Kind.COMMIT) & is_wanted)
-    group_rows = np.flatnonzero((kind == Kind.GROUP) & is_wanted)
-    bad_rows = np.flatnonzero(kind == Kind.REJECT)
+    def __init__(self, plan: CyclePlan) -> None:
+        self._plan = plan
+        self._commits: list[pa.Table] = []
+        self._rows = 0
+        self._metadata: list[pa.Table] = []
+        self._rejects: list[pa.Table] = []
 
-    commits, commit_reject = _commits(raw, commit_rows, cluster, keys, place)
-    owners, gone_groups, group_reject = _owners(raw, group_rows, cluster, keys, place)
-    rejects = [
-        (bad_rows, keys.reject[place[bad_rows]]),
-        (commit_rows[commit_reject > 0], commit_reject[commit_reject > 0]),
-        (group_rows[group_reject > 0], group_reject[group_reject > 0]),
-    ]
-    return _Decoded(pa.concat_tables([commits, gone_groups]).unify_dictionaries(), owners, _rejects(raw, rejects, cluster))
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Decode one batch and keep what may be needed."""
+        raw = pa.Table.from_batches([batch])
+        keys = _decode_keys(raw)
+        kind = keys.kind[keys.place]
+        is_metadata = (kind == Kind.GROUP) | (kind == Kind.OTHER)
+        bad = np.flatnonzero(kind == Kind.REJECT)
+        self._reject(raw, bad, keys.reject[keys.place[bad]])
+        if is_metadata.any():
+            self._metadata.append(raw.filter(pa.array(is_metadata)))
+        self._take_commits(raw, keys, np.flatnonzero(kind == Kind.COMMIT))
+
+    def _take_commits(self, raw: pa.Table, keys: _Column, rows: Ints) -> None:
+        values = decode_commits(_whole(raw["value"]).take(pa.array(rows)))
+        is_bad = values.reject != Reject.NONE
+        self._reject(raw, rows[is_bad], values.reject[is_bad])
+        good = rows[~is_bad]
+        table = pa.table(
+            {
+                "source": _numbers(raw["source"])[good].astype(np.int32),
+                "key": pa.DictionaryArray.from_arrays(pa.array(keys.place[good].astype(np.int32)), keys.distinct),
+                "offset": values.offset[~is_bad],
+                "time_ms": values.time_ms[~is_bad],
+                "order": _numbers(raw["offset"])[good],
+                "is_tombstone": values.is_tombstone[~is_bad],
+            },
+            schema=_NUMBERED,
+        )
+        self._commits.append(self._needed(table))
+        self._rows += self._commits[-1].num_rows
+        if self._rows > COMPACT_AT:
+            self._commits = [self._needed(_joined(self._commits))]
+            # What is left now will be left again: count only half of it towards the next time.
+            self._rows = self._commits[0].num_rows // 2
+
+    def _needed(self, table: pa.Table) -> pa.Table:
+        if table.num_rows == 0:
+            return table
+        column = _whole(table["key"])
+        code = _numbers(table["source"]) * len(column.dictionary) + _numbers(column.indices)
+        kept = keep_needed(
+            code,
+            _numbers(table["order"]),
+            _numbers(table["time_ms"]),
+            _flags(table["is_tombstone"]),
+            self._plan.intervals,
+            self._plan.min_distance_ms,
+        )
+        return table if kept.all() else table.filter(pa.array(kept))
+
+    def _reject(self, raw: pa.Table, rows: Ints, why: NDArray[np.int8]) -> None:
+        if rows.size == 0:
+            return
+        cluster = self._clusters(_numbers(raw["source"])[rows])
+        columns: dict[str, list[object]] = {name: [] for name in REJECTS.names}
+        kinds, first, counts = np.unique(cluster.astype(np.int64) * 1000 + why, return_index=True, return_counts=True)
+        for kind, at, count in zip(kinds, rows[first], counts, strict=True):
+            record = {name: raw[name][int(at)].as_py() for name in ("partition", "offset", "key", "value")}
+            columns["cluster"].append(int(kind) // 1000)
+            columns["reason"].append(REJECT_WORDS[Reject(int(kind) % 1000)])
+            columns["count"].append(int(count))
+            columns["sample"].append(
+                f"partition {record['partition']} offset {record['offset']} "
+                f"key {(record['key'] or b'')[:64].hex()} value {(record['value'] or b'')[:64].hex()}"
+            )
+        self._rejects.append(pa.table(columns, schema=REJECTS))
+
+    def _clusters(self, source: Ints) -> NDArray[np.int32]:
+        return np.array([s.cluster for s in self._plan.sources], dtype=np.int32)[source]
+
+    def pieces(self) -> Batches:
+        """All that was gathered, cut by bucket."""
+        commits = [self._named_commits()]
+        if self._metadata:
+            raw = pa.concat_tables(self._metadata)
+            owners, gone = self._owners(raw)
+            commits.append(gone)
+            yield from pieces_of(owners, Piece.OWNERS, self._plan)
+        yield from pieces_of(_joined(commits), Piece.COMMITS, self._plan)
+        for rejects in self._rejects:
+            yield _piece(0, Piece.REJECTS, rejects, self._plan)
+
+    def _named_commits(self) -> pa.Table:
+        if not self._commits:
+            return COMMITS.empty_table()
+        table = self._needed(_joined(self._commits))
+        column = _whole(table["key"])
+        keys = decode_keys(column.dictionary)
+        place, source = _numbers(column.indices), _numbers(table["source"])
+        wanted = np.flatnonzero(self._is_wanted(keys.group, place, source))
+        place = place[wanted]
+        rows = pa.array(wanted)
+        return pa.table(
+            {
+                "cluster": self._clusters(source[wanted]),
+                "group": _dictionary(keys.group, place),
+                "topic": _dictionary(keys.topic, place),
+                "partition": keys.partition[place],
+                **{name: table[name].take(rows) for name in ("offset", "time_ms", "order", "is_tombstone")},
+            },
+            schema=COMMITS,
+        )
+
+    def _is_wanted(self, group: pa.StringArray, place: Ints, source: Ints) -> Bools:
+        """Whether the storage section and any consumer section of the source accept the row's group."""
+        storage = self._plan.storage_filter
+        stored = accepts(group, storage.allowlist, storage.denylist)
+        wanted = np.zeros(place.size, dtype=np.bool_)
+        for number in np.unique(source):
+            accepted = np.zeros(len(group), dtype=np.bool_)
+            for wish in self._plan.sources[int(number)].filters:
+                accepted |= accepts(group, wish.allowlist, wish.denylist)
+            rows = source == number
+            wanted[rows] = (accepted & stored)[place[rows]]
+        return wanted
+
+    def _owners(self, raw: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Owners from the newest metadata of each group, and the tombstones of groups that are gone."""
+        keys = _whole(raw["key"]).dictionary_encode()
+        place, source, order = _numbers(keys.indices), _numbers(raw["source"]), _numbers(raw["offset"])
+        decoded = decode_keys(keys.dictionary)
+        names = decode_group_names(keys.dictionary)
+        is_wanted = self._is_wanted(names, place, source)
+        is_newest = keep_newest(source * len(keys.dictionary) + place, order, 1)
+
+        rows = np.flatnonzero(is_wanted & is_newest & (decoded.kind[place] == Kind.GROUP))
+        values = decode_groups(_whole(raw["value"]).take(pa.array(rows)))
+        self._reject(raw, rows[values.reject > 0], values.reject[values.reject > 0])
+        group = names.take(pa.array(place[rows]))
+        cluster = self._clusters(source[rows])
+
+        # A group that moves to a new protocol leaves a tombstone of its old kind, and its commits stay good.
+        is_new_protocol = np.isin(decoded.version[place], NEW_PROTOCOL_GROUPS) & ~np.asarray(raw["value"].is_null())
+        named = names.dictionary_encode(null_encoding="encode")
+        of_group = source * len(named.dictionary) + _numbers(named.indices)[place]
+        lived_at = np.full(int(of_group.max(initial=0)) + 1, -1, dtype=np.int64)
+        np.maximum.at(lived_at, of_group[is_new_protocol], order[is_new_protocol])
+        is_gone = values.is_tombstone & (lived_at[of_group[rows]] < order[rows])
+        count = int(is_gone.sum())
+        gone = pa.table(
+            {
+                "cluster": cluster[is_gone],
+                "group": group.filter(pa.array(is_gone)).dictionary_encode(),
+                "topic": pa.nulls(count, pa.string()).dictionary_encode(),
+                "partition": np.full(count, -1, dtype=np.int32),
+                "offset": np.zeros(count, dtype=np.int64),
+                "time_ms": np.zeros(count, dtype=np.int64),
+                "order": order[rows[is_gone]],
+                "is_tombstone": np.ones(count, dtype=np.bool_),
+            },
+            schema=COMMITS,
+        )
+        changed = np.flatnonzero(~values.is_tombstone & ((values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER)))
+        record = _numbers(values.members["record"])
+        return _owner_rows(cluster, group, changed, values.members, record), gone
 
 
-def _is_wanted(group: pa.StringArray, place: Ints, source: Ints, plan: CyclePlan) -> NDArray[np.bool_]:
-    """Whether the storage section and any consumer section of the source accept the row's group."""
-    storage = plan.storage_filter
-    stored = accepts(group, storage.allowlist, storage.denylist)
-    wanted = np.zeros(place.size, dtype=np.bool_)
-    for number in np.unique(source):
-        accepted = np.zeros(len(group), dtype=np.bool_)
-        for wish in plan.sources[int(number)].filters:
-            accepted |= accepts(group, wish.allowlist, wish.denylist)
-        rows = source == number
-        wanted[rows] = (accepted & stored)[place[rows]]
-    return wanted
-
-
-def _commits(
-    raw: pa.Table, rows: Ints, cluster: NDArray[np.int32], keys: Keys, place: Ints
-) -> tuple[pa.Table, NDArray[np.int8]]:
-    values = decode_commits(raw["value"].take(pa.array(rows)).combine_chunks())
-    good = values.reject == Reject.NONE
-    at = place[rows[good]]
-    table = pa.table(
-        {
-            "cluster": cluster[rows[good]],
-            "group": _dictionary(keys.group, at),
-            "topic": _dictionary(keys.topic, at),
-            "partition": keys.partition[at],
-            "offset": values.offset[good],
-            "time_ms": values.time_ms[good],
-            "order": _numbers(raw["offset"])[rows[good]],
-            "is_tombstone": values.is_tombstone[good],
-        },
-        schema=COMMITS,
-    )
-    return table, values.reject
-
-
-def _owners(
-    raw: pa.Table, rows: Ints, cluster: NDArray[np.int32], keys: Keys, place: Ints
-) -> tuple[pa.Table, pa.Table, NDArray[np.int8]]:
-    """Owners from the newest metadata of each group, and the tombstones of groups that are gone."""
-    order = _numbers(raw["offset"])[rows]
-    newest = keep_newest(_numbers(raw["source"])[rows].astype(np.int64) * (place.max(initial=0) + 1) + place[rows], order, 1)
-    values = decode_groups(raw["value"].take(pa.array(rows)).combine_chunks())
-    reject = values.reject
-    groups = keys.group.take(pa.array(place[rows]))
-
-    is_gone = values.is_tombstone
-    gone = pa.table(
-        {
-            "cluster": cluster[rows[is_gone]],
-            "group": groups.filter(pa.array(is_gone)).dictionary_encode(),
-            "topic": pa.nulls(int(is_gone.sum()), pa.string()).dictionary_encode(),
-            "partition": np.full(int(is_gone.sum()), -1, dtype=np.int32),
-            "offset": np.zeros(int(is_gone.sum()), dtype=np.int64),
-            "time_ms": np.zeros(int(is_gone.sum()), dtype=np.int64),
-            "order": order[is_gone],
-            "is_tombstone": np.ones(int(is_gone.sum()), dtype=np.bool_),
-        },
-        schema=COMMITS,
-    )
-    changed = np.flatnonzero(newest & ~is_gone & (reject == Reject.NONE))
+def _owner_rows(
+    cluster: NDArray[np.int32], group: pa.StringArray, changed: Ints, members: pa.Table, record: Ints
+) -> pa.Table:
+    """A mark for each group whose owners changed, and a row for each partition they own."""
     marks = pa.table(
         {
-            "cluster": cluster[rows[changed]],
-            "group": groups.take(pa.array(changed)),
+            "cluster": cluster[changed],
+            "group": group.take(pa.array(changed)),
             "topic": pa.nulls(changed.size, pa.string()),
             "partition": np.full(changed.size, -1, dtype=np.int32),
             "owner": pa.nulls(changed.size, pa.string()),
@@ -181,48 +248,24 @@ def _owners(
         },
         schema=OWNERS,
     )
-    record = _numbers(values.members["record"])
-    current = np.isin(record, changed)
-    members = values.members.filter(pa.array(current))
-    at = record[current]
+    is_current = np.isin(record, changed)
+    at = record[is_current]
+    owned = members.filter(pa.array(is_current))
     assigned = pa.table(
         {
-            "cluster": cluster[rows[at]],
-            "group": groups.take(pa.array(at)),
-            "topic": members["topic"],
-            "partition": members["partition"],
-            "owner": members["owner"],
-            "client_id": members["client_id"],
+            "cluster": cluster[at],
+            "group": group.take(pa.array(at)),
+            **{name: owned[name] for name in ("topic", "partition", "owner", "client_id")},
         },
         schema=OWNERS,
     )
-    return pa.concat_tables([marks, assigned]), gone, reject
+    return pa.concat_tables([marks, assigned])
 
 
-def _rejects(
-    raw: pa.Table, found: list[tuple[Ints, NDArray[np.int8]]], cluster: NDArray[np.int32]
-) -> pa.Table:
-    rows = np.concatenate([r for r, _ in found]).astype(np.int64)
-    reason = np.concatenate([w for _, w in found]).astype(np.int64)
-    columns: dict[str, list[object]] = {name: [] for name in REJECTS.names}
-    kinds, first, counts = np.unique(cluster[rows] * 1000 + reason, return_index=True, return_counts=True)
-    for kind, at, count in zip(kinds, rows[first], counts, strict=True):
-        record = {name: raw[name][int(at)].as_py() for name in ("partition", "offset", "key", "value")}
-        columns["cluster"].append(int(kind) // 1000)
-        columns["reason"].append(REJECT_WORDS[Reject(int(kind) % 1000)])
-        columns["count"].append(int(count))
-        columns["sample"].append(
-            f"partition {record['partition']} offset {record['offset']} "
-            f"key {(record['key'] or b'')[:64].hex()} value {(record['value'] or b'')[:64].hex()}"
-        )
-    return pa.table(columns, schema=REJECTS)
-
-
-def _pieces(decoded: _Decoded, plan: CyclePlan) -> Batches:
-    for what, table in ((Piece.COMMITS, decoded.commits), (Piece.OWNERS, decoded.owners)):
-        yield from pieces_of(table, what, plan)
-    if decoded.rejects.num_rows:
-        yield _piece(0, Piece.REJECTS, decoded.rejects, plan)
+def _decode_keys(raw: pa.Table) -> _Column:
+    encoded = _whole(raw["key"]).dictionary_encode(null_encoding="encode")
+    keys = decode_keys(encoded.dictionary)
+    return _Column(encoded.dictionary, _numbers(encoded.indices), keys.kind, keys.reject)
 
 
 def pieces_of(table: pa.Table, what: Piece, plan: CyclePlan) -> Batches:
@@ -234,7 +277,7 @@ def pieces_of(table: pa.Table, what: Piece, plan: CyclePlan) -> Batches:
 def _by_bucket(table: pa.Table, plan: CyclePlan) -> Iterator[tuple[int, pa.Table]]:
     if table.num_rows == 0:
         return
-    encoded = table["group"].combine_chunks()
+    encoded = _whole(table["group"])
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     code = _numbers(encoded.indices)
@@ -256,14 +299,14 @@ def _with_own_dictionaries(part: pa.Table) -> pa.Table:
     """A part that carries only the names it uses."""
     for at, column in enumerate(part.columns):
         if pa.types.is_dictionary(column.type):
-            whole = column.combine_chunks()
-            code = whole.indices.to_numpy(zero_copy_only=False)
-            used, codes = np.unique(code[~np.isnan(code)].astype(np.int64) if code.dtype.kind == "f" else code, return_inverse=True)
+            whole = _whole(column)
+            is_named = np.asarray(whole.indices.is_valid())
+            used, codes = np.unique(_numbers(whole.indices)[is_named], return_inverse=True)
             indices = np.zeros(len(whole), dtype=np.int32)
-            valid = np.asarray(whole.is_valid())
-            indices[valid] = codes
-            index_array = pa.array(indices, mask=~valid)
-            own = pa.DictionaryArray.from_arrays(index_array, whole.dictionary.take(pa.array(used, pa.int64())))
+            indices[is_named] = codes
+            own = pa.DictionaryArray.from_arrays(
+                pa.array(indices, mask=~is_named), whole.dictionary.take(pa.array(used, pa.int64()))
+            )
             part = part.set_column(at, part.schema.field(at), own)
     return part
 
@@ -285,11 +328,23 @@ def _piece(bucket: int, what: Piece, table: pa.Table, plan: CyclePlan) -> pa.Rec
 
 def _dictionary(distinct: pa.StringArray, at: Ints) -> pa.DictionaryArray:
     encoded = distinct.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(
-        encoded.indices.take(pa.array(at)).cast(pa.int32()), encoded.dictionary
-    )
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(at)).cast(pa.int32()), encoded.dictionary)
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return pc.fill_null(whole, -1).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    whole = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    numbers: Ints = pc.fill_null(whole, -1).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return numbers
+
+
+def _flags(column: pa.ChunkedArray) -> Bools:
+    flags: Bools = np.asarray(_whole(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return flags

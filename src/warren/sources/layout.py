@@ -60,18 +60,16 @@ class Question:
         self._size = len(layout.leaders)
         self._mute: set[int] = set()
         names = [topic.name for topic in layout.topics]
-        by_leader = np.argsort(layout.leaders, kind="stable")
-        ids, starts = np.unique(layout.leaders[by_leader], return_index=True)
         # A request holds partitions of one leader only: librdkafka fails a request as a whole when one of its
         # leaders cannot be found, and a broker that is down must not take the answers of others with it.
         self._leaders: list[_Leader] = []
-        for leader, order in zip(ids.tolist(), np.split(by_leader, starts[1:]), strict=True):
-            if leader != UNKNOWN:
-                topic = np.searchsorted(layout.starts, order, side="right") - 1
-                partition = order - layout.starts[topic]
-                asked = to_request([names[t] for t in topic.tolist()], partition.tolist(), kind)
-                requests = [asked[i : i + REQUEST_SIZE] for i in range(0, len(asked), REQUEST_SIZE)]
-                self._leaders.append(_Leader(leader, order, requests))
+        for leader in np.unique(layout.leaders[layout.leaders != UNKNOWN]).tolist():
+            order = np.flatnonzero(layout.leaders == leader)
+            topic = np.searchsorted(layout.starts, order, side="right") - 1
+            partition = order - layout.starts[topic]
+            asked = to_request([names[t] for t in topic.tolist()], partition.tolist(), kind)
+            requests = [asked[i : i + REQUEST_SIZE] for i in range(0, len(asked), REQUEST_SIZE)]
+            self._leaders.append(_Leader(leader, order, requests))
 
     @property
     def partitions(self) -> int:
