@@ -129,6 +129,11 @@ def _log_progress(manifest: Manifest, took_s: float) -> None:
     left = sum(max(p.catch_up_to - p.next_offset, 0) for p in positions)
     groups = sum(sum(c.groups_by_status.values()) for c in manifest.clusters.values())
     if left:
-        log.info("catching up: %s offsets left, %s groups so far, this cycle %.1f s", f"{left:,}", f"{groups:,}", took_s)
+        log.info(
+            "catching up: %s offsets left, %s groups so far, this cycle %.1f s",
+            f"{left:,}",
+            f"{groups:,}",
+            took_s,
+        )
     else:
         log.info("snapshot %d: %s groups, cycle %.2f s", manifest.sequence, f"{groups:,}", took_s)

@@ -35,7 +35,7 @@ class Case:
     recent_heads: tuple[int, ...]
 
 
-class BadLine(ValueError):
+class BadLine(ValueError):  # noqa: N818 - reads as what it is
     """A line that cannot be judged, and why."""
 
 
@@ -52,7 +52,11 @@ def evaluate_file(path: str, defaults: Defaults, out: TextIO | None = None, erro
 
 
 def evaluate_lines(
-    lines: Iterable[str], defaults: Defaults, now_ms: int, out: Callable[[str], Any], errors: Callable[[str], Any]
+    lines: Iterable[str],
+    defaults: Defaults,
+    now_ms: int,
+    out: Callable[[str], Any],
+    errors: Callable[[str], Any],
 ) -> int:
     """Judge lines in chunks, answers in the order of the lines, bad ones reported by number."""
     code = 0
@@ -106,8 +110,12 @@ def judge_cases(cases: list[Case]) -> Iterator[dict[str, object]]:
         alike.setdefault((facts.intervals, facts.minimum_complete, facts.allowed_lag), []).append(place)
     for (intervals, minimum_complete, allowed_lag), places in alike.items():
         windows = empty(len(places), intervals)
-        evidence = Evidence(*(np.full(len(places), UNKNOWN, dtype=np.int64) for _ in range(2)),
-                            np.ones(len(places), dtype=np.bool_), np.full(len(places), UNKNOWN, dtype=np.int64))  # fmt: skip
+        evidence = Evidence(
+            current_lag=np.full(len(places), UNKNOWN, dtype=np.int64),
+            recent_head=np.full(len(places), UNKNOWN, dtype=np.int64),
+            is_recent_whole=np.ones(len(places), dtype=np.bool_),
+            trend_floor=np.full(len(places), UNKNOWN, dtype=np.int64),
+        )
         now_ms = np.zeros(len(places), dtype=np.int64)
         for row, place in enumerate(places):
             facts = cases[place].facts
@@ -116,7 +124,14 @@ def judge_cases(cases: list[Case]) -> Iterator[dict[str, object]]:
             if count:
                 lags = [UNKNOWN if lag is None else lag for lag in facts.lags]
                 columns = (facts.offsets, facts.times_ms, range(count), lags, lags, lags)
-                matrices = (windows.offset, windows.time_ms, windows.order, windows.lag, windows.lag_low, windows.lag_high)
+                matrices = (
+                    windows.offset,
+                    windows.time_ms,
+                    windows.order,
+                    windows.lag,
+                    windows.lag_low,
+                    windows.lag_high,
+                )
                 for matrix, column in zip(matrices, columns, strict=True):
                     matrix[row, intervals - count :] = list(column)
             evidence.current_lag[row] = UNKNOWN if facts.current_lag is None else facts.current_lag
@@ -146,7 +161,9 @@ def _number(raw: dict[str, Any], key: str, default: int, least: int | None) -> i
     value = raw.get(key, default)
     too_small = least is not None and isinstance(value, int) and value < least
     if not isinstance(value, int) or isinstance(value, bool) or too_small or abs(value) >= 2**62:
-        raise BadLine(f"{key} is {value!r}: a whole number" + (f" from {least}" if least is not None else "") + " is allowed")
+        raise BadLine(
+            f"{key} is {value!r}: a whole number" + (f" from {least}" if least is not None else "") + " is allowed"
+        )
     if key == "intervals" and value > 10_000:
         raise BadLine(f"intervals is {value}: at most 10000 is allowed")
     return value

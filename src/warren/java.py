@@ -39,9 +39,7 @@ class Jars:
 
     def to_ivy_xml(self) -> str:
         """Write the module in Ivy's own format."""
-        lines = [
-            f'<ivy-module version="2.0"><info organisation="warren" module="{self.name}"/><dependencies>'
-        ]
+        lines = [f'<ivy-module version="2.0"><info organisation="warren" module="{self.name}"/><dependencies>']
         for dependency in self.dependencies:
             org, module, rev = dependency.split(":")
             lines.append(f'<dependency org="{org}" name="{module}" rev="{rev}" conf="default->default"/>')
@@ -191,9 +189,7 @@ def _without_vector_module(home: Path) -> Path:
                 (new / part.name).symlink_to(part)
         (new / "bin").mkdir()
         java = new / "bin" / "java"
-        java.write_text(
-            _JAVA_SCRIPT.format(module=_VECTOR_MODULE, java=shlex.quote(str(home / "bin" / "java")))
-        )
+        java.write_text(_JAVA_SCRIPT.format(module=_VECTOR_MODULE, java=shlex.quote(str(home / "bin" / "java"))))
         java.chmod(0o755)
     return made
 

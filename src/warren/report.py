@@ -1,6 +1,7 @@
 """`warren groups` and `warren group`: the newest snapshot for people's eyes, or as JSON."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,11 +36,19 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
         groups = groups.filter(pc.equal(groups["cluster"], cluster))
     if status is not None:
         if status not in Status.__members__:
-            raise WarrenError(f"--status {status}: one of OK, WARN, ERR is allowed (STOP, STALL, REWIND for the worst partition)")
+            raise WarrenError(
+                f"--status {status}: one of OK, WARN, ERR is allowed (STOP, STALL, REWIND for the worst partition)"
+            )
         wanted = Status[status]
         column = "worst_status" if wanted > Status.ERR else "status"
         groups = groups.filter(pc.equal(groups[column], int(wanted)))
-    order = [("status", "descending"), ("worst_status", "descending"), ("totallag", "descending"), ("cluster", "ascending"), ("group", "ascending")]
+    order = [
+        ("status", "descending"),
+        ("worst_status", "descending"),
+        ("totallag", "descending"),
+        ("cluster", "ascending"),
+        ("group", "ascending"),
+    ]
     return groups.sort_by(order)
 
 
@@ -48,7 +57,7 @@ def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_
     snapshot = open_snapshot(data_dir)
     groups = worst_first(snapshot.groups(), cluster, status)
     if as_json:
-        print(json.dumps([group_json(snapshot, row) for row in groups.to_pylist()]))
+        sys.stdout.write(json.dumps([group_json(snapshot, row) for row in groups.to_pylist()]) + "\n")
     else:
         Console().print(groups_table(snapshot, groups))
 
@@ -92,15 +101,30 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
     row, partitions = found
     if as_json:
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
-        print(json.dumps({**group_json(snapshot, row), "partitions": listed}))
+        sys.stdout.write(json.dumps({**group_json(snapshot, row), "partitions": listed}) + "\n")
         return 0
     console = Console()
     heading = Text(f"{cluster} / {group}: ")
     heading.append(_status(int(str(row["status"])), snapshot, cluster))
     console.print(heading)
     table = Table()
-    for name in ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why"):
-        table.add_column(name, justify="right" if name in ("partition", "lag", "committed", "head") else "left", overflow="fold")
+    for name in (
+        "topic",
+        "partition",
+        "status",
+        "lag",
+        "committed",
+        "head",
+        "last commit",
+        "owner",
+        "client",
+        "why",
+    ):
+        table.add_column(
+            name,
+            justify="right" if name in ("partition", "lag", "committed", "head") else "left",
+            overflow="fold",
+        )
     for partition in partitions.to_pylist():
         name = status_name(partition["status"])
         table.add_row(
@@ -110,7 +134,9 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
             _number(partition["current_lag"]),
             _number(partition["committed_offset"]),
             _number(partition["head"]),
-            f"{in_words(snapshot.manifest.now_ms - partition['end_ms'])} ago" if partition["end_ms"] != UNKNOWN else "never",
+            f"{in_words(snapshot.manifest.now_ms - partition['end_ms'])} ago"
+            if partition["end_ms"] != UNKNOWN
+            else "never",
             Text(partition["owner"] or ""),
             Text(partition["client_id"] or ""),
             Text(snapshot.reason(partition)),

@@ -64,9 +64,7 @@ class Cluster:
     client_profile: ProfileName = None
     topic_refresh: Annotated[int, _SECONDS] = 60
     offset_refresh: Annotated[int, _SECONDS] = 10
-    groups_reaper_refresh: Annotated[
-        int, _SECONDS_OR_0, NoEffect("deleted groups are noticed as they go")
-    ] = 0
+    groups_reaper_refresh: Annotated[int, _SECONDS_OR_0, NoEffect("deleted groups are noticed as they go")] = 0
 
 
 @dataclass(frozen=True)

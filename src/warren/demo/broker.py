@@ -196,9 +196,7 @@ class Kafka:
     def _formatted_cluster_id(self) -> str | None:
         properties = self._directory / "broker-0" / "meta.properties"
         lines = properties.read_text().splitlines() if properties.exists() else []
-        return next(
-            (line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None
-        )
+        return next((line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None)
 
     def _launch(self, i: int) -> None:
         options = [f"-Xmx{self._memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]

@@ -30,9 +30,7 @@ _LOG_LINES = 15
 _DATA_DIR = "warren-data"
 
 
-def run_demo(
-    *, minutes: float | None = None, keep: Path | None = None, console: Console | None = None
-) -> int:
+def run_demo(*, minutes: float | None = None, keep: Path | None = None, console: Console | None = None) -> int:
     """Run the demo until Ctrl-C, or for so many minutes; raises DemoError when a part does not come up.
 
     Everything lives in a temporary directory, or in `keep`, which stays.

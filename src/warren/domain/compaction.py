@@ -9,7 +9,7 @@ all commits; the tests hold it against that.
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.domain.windows import runs_by_code, run_maximum
+from warren.domain.windows import run_maximum, runs_by_code
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 def lag_bounds(
     offset: Ints, time_ms: Ints, before_ms: Ints, before_head: Ints, after_ms: Ints, after_head: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Lag, its low and its high bound from the head sampled before and after each commit; UNKNOWN where either is missing.
+    """Lag, its low and its high bound from the heads sampled before and after each commit; UNKNOWN without both.
 
     The head only grows, so at the commit it lay between the two samples; the lag itself is read off the straight line.
     """

@@ -56,7 +56,7 @@ STATUS_OF_REASON: dict[Reason, Status] = {
 _STATUS = np.array([STATUS_OF_REASON.get(reason, Status.OK) for reason in Reason], dtype=np.int8)
 
 NOISE_SHARE = 0.1
-"""How much of a lag's uncertainty (high - low) a move must exceed to be a trend; interpolation is that good in practice."""
+"""How much of a lag's uncertainty (high - low) a move must exceed to be a trend: interpolation is that good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class Limits:
 class Evidence:
     """What is known of n partitions beside their windows; unknown numbers are UNKNOWN.
 
-    `recent_head` is the smallest head of the recent past (the head ring), `is_recent_whole` whether that past is as long
-    as the ring should be, `trend_floor` the lag from which the present rise began.
+    `recent_head` is the smallest head of the recent past (the head ring), `is_recent_whole` whether that past is as
+    long as the ring should be, `trend_floor` the lag from which the present rise began.
     """
 
     current_lag: Ints
@@ -125,7 +125,7 @@ def _judge_behind(
 ) -> tuple[NDArray[np.int8], Ints]:
     """The rungs for partitions whose current lag is more than allowed."""
     stopped = is_stopped(windows, now_ms) & ~was_recently_caught_up(windows, recent_head)
-    # One commit has no span to compare with: as long as the recent past is not seen whole it may simply be slow to commit.
+    # One commit has no span to compare with: until the recent past is seen whole it may simply be slow to commit.
     is_first_commit = (windows.count == 1) & ~is_recent_whole
     known = (windows.lag != UNKNOWN) & is_filled(windows)
     known_lags = known.sum(axis=1)
@@ -175,7 +175,7 @@ def is_rewound(windows: Windows) -> Bools:
     """An offset fell, and no later one came back to where it had been."""
     offset = windows.offset
     fell = (offset[:, 1:] < offset[:, :-1]) & is_filled(windows)[:, :-1]
-    rewound: Bools = fell.any(axis=1)
+    rewound: Bools = np.any(fell, axis=1)
     rows = np.flatnonzero(rewound)
     if rows.size:
         first = fell[rows].argmax(axis=1)
@@ -187,14 +187,14 @@ def is_rewound(windows: Windows) -> Bools:
 
 def was_caught_up(windows: Windows, known: Bools, allowed_lag: int) -> Bools:
     """The lag may have been within what is allowed at some commit of the window."""
-    caught_up: Bools = ((windows.lag_low <= allowed_lag) & known).any(axis=1)
+    caught_up: Bools = np.any((windows.lag_low <= allowed_lag) & known, axis=1)
     return caught_up
 
 
 def is_stalled(windows: Windows) -> Bools:
     """Commits go on, the offset does not."""
     is_same = windows.offset == windows.offset[:, -1:]
-    stalled: Bools = (is_same | ~is_filled(windows)).all(axis=1)
+    stalled: Bools = np.all(is_same | ~is_filled(windows), axis=1)
     return stalled
 
 

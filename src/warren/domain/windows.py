@@ -102,8 +102,7 @@ def insert_older(windows: Windows, commits: Commits) -> Windows:
     is_filled = np.arange(slots) >= slots - windows.count[rows, None]
     row = np.concatenate([np.repeat(rows, windows.count[rows]), commits.row])
     merged = {
-        name: np.concatenate([getattr(windows, name)[rows][is_filled], getattr(commits, name)])
-        for name in _COLUMNS
+        name: np.concatenate([getattr(windows, name)[rows][is_filled], getattr(commits, name)]) for name in _COLUMNS
     }
     # The sort is stable, so of two with the same order the slot that is already there comes first and stays.
     by_order = np.lexsort((merged["order"], row))

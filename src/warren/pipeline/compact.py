@@ -3,7 +3,7 @@
 Keys are compared as bytes and decoded once each, however often they occur; rows never become Python objects.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, Piece
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Batches = Iterator[pa.RecordBatch]
+Batches = Iterable[pa.RecordBatch]
 
 COMPACT_AT = 1_000_000
 """Commits a task gathers before it compacts them again."""
@@ -228,7 +228,9 @@ class _Task:
             },
             schema=COMMITS,
         )
-        changed = np.flatnonzero(~values.is_tombstone & ((values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER)))
+        changed = np.flatnonzero(
+            ~values.is_tombstone & ((values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER))
+        )
         record = _numbers(values.members["record"])
         return _owner_rows(cluster, group, changed, values.members, record), gone
 

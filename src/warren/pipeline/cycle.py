@@ -1,4 +1,4 @@
-"""One judging cycle over all clusters, exactly once: look, read, judge, publish; the manifest is the only commit point."""
+"""One judging cycle over all clusters, exactly once: look, read, judge, publish; only the manifest commits."""
 
 import json
 import logging
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from warren.config import Config, Consumer, to_spark_options
 from warren.domain.clocks import Skew
 from warren.domain.rules import Limits, Status
+from warren.errors import ClusterError, CorruptSnapshot
 from warren.pipeline.compact import pieces_of
 from warren.pipeline.flow import bucket_slots, flow
 from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
@@ -113,7 +114,7 @@ class Cycles:
         for sequence in self._store.sequences():
             try:
                 kept.append(self._store.manifest(sequence))
-            except Exception as error:
+            except (CorruptSnapshot, OSError) as error:
                 log.error("manifest %d is unreadable and is removed: %s", sequence, error)
                 self._store.remove([sequence], [])
         removed = self._store.sweep(kept)
@@ -149,7 +150,9 @@ class Cycles:
             log.warning("%s", note)
         clusters = self._planned_clusters(answered, readings, now_ms)
         heads = thinned(
-            (*self._manifest.heads, self._head_files.write(sequence, self._names, answered)) if answered else self._manifest.heads,
+            (*self._manifest.heads, self._head_files.write(sequence, self._names, answered))
+            if answered
+            else self._manifest.heads,
             now_ms,
         )
         plan = self._plan(sequence, now_ms, clusters, readings, heads)
@@ -264,7 +267,7 @@ class Cycles:
             if not self._before(cluster).seeded and consumers and all(_starts_latest(c) for c in consumers):
                 try:
                     seeds[cluster] = self._committed(cluster)
-                except Exception as error:
+                except ClusterError as error:
                     log.warning("%s: committed offsets could not be listed, trying again: %s", cluster, error)
         return seeds
 
@@ -283,8 +286,8 @@ class Cycles:
             if sample.owners is not None:
                 table = _with_cluster(_with_marks(sample), self._names.index(cluster)).select(OWNERS.names)
                 batches += pieces_of(table.cast(OWNERS), Piece.OWNERS, plan)
-        for cluster, table in seeds.items():
-            table = _with_cluster(table, self._names.index(cluster)).select(SEEDS.names)
+        for cluster, held in seeds.items():
+            table = _with_cluster(held, self._names.index(cluster)).select(SEEDS.names)
             batches += pieces_of(table.cast(SEEDS), Piece.SEEDS, plan)
         return pa.Table.from_batches(batches)
 
@@ -317,7 +320,9 @@ class Cycles:
         for planned in plan.clusters:
             own = [reading for reading in readings if reading.cluster == planned.name]
             parts = [s["clusters"][planned.name] for s in summaries.values()]  # type: ignore[index]
-            clusters[planned.name] = self._cluster_state(planned, samples.get(planned.name), own, seeds, parts, plan.now_ms)
+            clusters[planned.name] = self._cluster_state(
+                planned, samples.get(planned.name), own, seeds, parts, plan.now_ms
+            )
         return Manifest(
             sequence=plan.sequence,
             predecessor=self._manifest.sequence,
@@ -352,7 +357,10 @@ class Cycles:
             oldest, newest = min(t[0] for t in times), max(t[1] for t in times)  # type: ignore[type-var]
             skew = skew.narrowed(int(str(oldest)), int(str(newest)), before.looked_at_ms, sample.ends_at_ms)
         worst = max((Status[name] for name in groups), default=Status.OK)
-        sources: dict[str, Source] = {**before.sources, **{reading.topic: reading.after for reading in readings}}
+        sources: dict[str, Source] = {
+            **before.sources,
+            **{reading.topic: reading.after for reading in readings},
+        }
         return ClusterState(
             unknown_since_ms=None if planned.is_judged else (before.unknown_since_ms or now_ms),
             error=None if is_there else (sample.error if sample else "it was not looked at"),
@@ -446,5 +454,5 @@ def _added_rejects(
 def _first_line(error: Exception) -> str:
     """What went wrong at the bottom of it, in one line."""
     lines = str(error).splitlines()
-    causes = [line.strip() for line in lines if line.startswith("Caused by:") or ": " in line and line.strip().startswith("org.apache.kafka")]
+    causes = [line.strip() for line in lines if line.startswith(("Caused by:", ": org.apache.kafka"))]
     return (causes[-1] if causes else " ".join(lines[:2]))[:300]

@@ -38,7 +38,9 @@ def to_groups(state: State, before: pa.Table | None, plan: CyclePlan) -> pa.Tabl
     end_ms = np.where(rows.windows.count > 0, rows.windows.time_ms[:, -1], UNKNOWN)
     maxlag = np.maximum.reduceat(lag, first)
     columns: dict[str, object] = {
-        "cluster": pa.DictionaryArray.from_arrays(pa.array(rows.cluster[first]), pa.array([c.name for c in plan.clusters])),
+        "cluster": pa.DictionaryArray.from_arrays(
+            pa.array(rows.cluster[first]), pa.array([c.name for c in plan.clusters])
+        ),
         "group": state.groups.values.take(pa.array(rows.group[first])),
         "status": status,
         "worst_status": worst,
@@ -90,7 +92,9 @@ def _since(status: NDArray[np.int8], key: Ints, before: pa.Table | None, state: 
     return np.where(is_same, before["since_ms"].to_numpy()[at], since)
 
 
-def cluster_summaries(state: State, groups: pa.Table, commits: pa.Table, names: list[str]) -> dict[str, dict[str, object]]:
+def cluster_summaries(
+    state: State, groups: pa.Table, commits: pa.Table, names: list[str]
+) -> dict[str, dict[str, object]]:
     """What the driver needs of each cluster in this bucket; a few numbers, however many groups there are."""
     rows = state.rows
     summaries: dict[str, dict[str, object]] = {}

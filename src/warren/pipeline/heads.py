@@ -101,7 +101,9 @@ class HeadHistory:
         if not inside:
             return np.full(rows.size, UNKNOWN, dtype=np.int64), False
         oldest, newest = self.at(inside[0], rows), self.newest(rows)
-        smaller = np.where((oldest == UNKNOWN) | (newest == UNKNOWN), np.maximum(oldest, newest), np.minimum(oldest, newest))
+        smaller = np.where(
+            (oldest == UNKNOWN) | (newest == UNKNOWN), np.maximum(oldest, newest), np.minimum(oldest, newest)
+        )
         return smaller, bool(begun[0] < since_ms)
 
     def lags(self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints) -> tuple[Ints, Ints, Ints]:
@@ -135,4 +137,4 @@ def _column(path: Path, column: str) -> Ints:
     with pa.memory_map(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
     whole = table[column].combine_chunks()
-    return whole.to_numpy() if len(whole) else np.zeros(0, dtype=np.int64)  # type: ignore[no-any-return]
+    return whole.to_numpy() if len(whole) else np.zeros(0, dtype=np.int64)

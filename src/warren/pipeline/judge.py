@@ -1,7 +1,7 @@
 """The reduce side of a cycle, a bucket at a time: the state before and the new commits in, the judged state out."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from warren.snapshot.manifest import Bucket
 from warren.snapshot.store import Store
 
 Ints = NDArray[np.int64]
-Batches = Iterator[pa.RecordBatch]
+Batches = Iterable[pa.RecordBatch]
 
 _ANSWER = pa.schema([("bucket", pa.int32()), ("summary", pa.binary())])
 _SCHEMAS = {Piece.COMMITS: COMMITS, Piece.OWNERS: OWNERS, Piece.SEEDS: SEEDS, Piece.REJECTS: REJECTS}
@@ -160,9 +160,7 @@ def with_seeds(state: State, seeds: pa.Table) -> State:
     return state
 
 
-def _barriers(
-    state: State, commits: pa.Table, placed: Ints, order: Ints, is_tombstone: NDArray[np.bool_]
-) -> Ints:
+def _barriers(state: State, commits: pa.Table, placed: Ints, order: Ints, is_tombstone: NDArray[np.bool_]) -> Ints:
     """For each row the order below which nothing counts any more: the newest tombstone of it or of its group."""
     rows = state.rows
     barrier = np.zeros(len(rows), dtype=np.int64)

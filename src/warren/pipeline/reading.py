@@ -60,7 +60,9 @@ def plan_reading(
                 notes.append(f"{cluster}/{topic}/{partition}: offsets {start} to {end.log_start} are gone from the log")
             start = end.log_start
         if start > end.end:
-            notes.append(f"{cluster}/{topic}/{partition}: the log ends at {end.end}, before {start}: read on from there")
+            notes.append(
+                f"{cluster}/{topic}/{partition}: the log ends at {end.end}, before {start}: read on from there"
+            )
             start = end.stable_end
         upto = max(start, end.stable_end)
         if upto > start:

@@ -63,7 +63,7 @@ OWNERS = pa.schema(
         ("client_id", pa.string()),
     ]
 )
-"""Who owns what: all rows of a group together replace what was known; a row without a topic says only that it changed."""
+"""Who owns what: all rows of a group together replace what was known; one without a topic only says it changed."""
 
 SEEDS = pa.schema(
     [
@@ -87,4 +87,4 @@ REJECTS = pa.schema(
 """Records that could not be read, counted by reason, with one sample each."""
 
 JUDGED = StructType([StructField("bucket", IntegerType(), nullable=False), StructField("summary", BinaryType())])
-"""What a bucket's task answers: its file names and a summary a cluster, as JSON; never rows that grow with the groups."""
+"""What a bucket's task answers: its files and a summary a cluster, as JSON; never rows that grow with the groups."""

@@ -29,7 +29,11 @@ DEFAULTS = {
 
 
 def start_session(
-    master: str, jars: Sequence[Path], java_home: Path, driver_memory: str = "4g", conf: Mapping[str, str] | None = None
+    master: str,
+    jars: Sequence[Path],
+    java_home: Path,
+    driver_memory: str = "4g",
+    conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A Spark session with the Kafka connector on its class path and this interpreter as its Python."""
     os.environ["JAVA_HOME"] = str(java_home)

@@ -1,4 +1,4 @@
-"""One bucket of the state in memory: columns of numbers, names as codes, windows as matrices; and its way to disk and back."""
+"""One bucket of the state in memory: columns of numbers, names as codes, windows as matrices; to disk and back."""
 
 from dataclasses import dataclass, fields
 
@@ -76,16 +76,25 @@ class Rows:
 
 def new_rows(n: int, intervals: int) -> Rows:
     """Rows of which nothing is known but that they exist."""
-    unknown = {
-        name: np.full(n, UNKNOWN, dtype=np.int64)
-        for name in ("current_lag", "committed_offset", "head", "log_start", "trend_floor")
-    }
-    codes = {
-        name: np.full(n, -1, dtype=np.int32) for name in ("cluster", "group", "topic", "partition", "owner", "client_id")
-    }
+
+    def unknown() -> Ints:
+        return np.full(n, UNKNOWN, dtype=np.int64)
+
+    def no_code() -> Codes:
+        return np.full(n, -1, dtype=np.int32)
+
     return Rows(
-        **codes,
-        **unknown,
+        cluster=no_code(),
+        group=no_code(),
+        topic=no_code(),
+        partition=no_code(),
+        owner=no_code(),
+        client_id=no_code(),
+        current_lag=unknown(),
+        committed_offset=unknown(),
+        head=unknown(),
+        log_start=unknown(),
+        trend_floor=unknown(),
         status=np.ones(n, dtype=np.int8),
         reason=np.zeros(n, dtype=np.int8),
         since_ms=np.zeros(n, dtype=np.int64),
@@ -96,7 +105,7 @@ def new_rows(n: int, intervals: int) -> Rows:
 
 def select(rows: Rows, index: NDArray[np.int64] | NDArray[np.bool_]) -> Rows:
     """Some of the rows, by place or by mask."""
-    place = np.flatnonzero(index) if index.dtype == np.bool_ else index
+    place = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.int64, copy=False)
     columns = {f.name: getattr(rows, f.name)[place] for f in fields(rows) if f.name != "windows"}
     return Rows(**columns, windows=take_rows(rows.windows, place))
 
@@ -141,9 +150,7 @@ class State:
         place = order[at]
         return np.where(own[place] == wanted, place, -1)
 
-    def place(
-        self, cluster: Codes, group: Codes, topic: Codes, partition: Codes, may_add: NDArray[np.bool_]
-    ) -> Ints:
+    def place(self, cluster: Codes, group: Codes, topic: Codes, partition: Codes, may_add: NDArray[np.bool_]) -> Ints:
         """The row of each named partition, -1 where there is none; one that may be added is."""
         key = self.key(cluster, group, topic, partition)
         placed = self.find(key)
@@ -152,7 +159,12 @@ class State:
             distinct, first = np.unique(key[is_new], return_index=True)
             at = np.flatnonzero(is_new)[first]
             fresh = new_rows(distinct.size, self.rows.windows.intervals)
-            fresh.cluster, fresh.group, fresh.topic, fresh.partition = cluster[at], group[at], topic[at], partition[at]
+            fresh.cluster, fresh.group, fresh.topic, fresh.partition = (
+                cluster[at],
+                group[at],
+                topic[at],
+                partition[at],
+            )
             # Rows that may not add (a tombstone between two commits) still have to find what others added.
             lost = np.flatnonzero(placed == -1)
             near = np.minimum(np.searchsorted(distinct, key[lost]), distinct.size - 1)
@@ -269,7 +281,7 @@ def to_table(state: State, clusters: list[str]) -> pa.Table:
 ENCODING = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in WINDOW_COLUMNS} | {
     field.name: "DELTA_BINARY_PACKED" for field in PARTITIONS if field.type == pa.int64()
 }
-"""Slots and counters differ little from row to row: deltas are a third of the bytes and no slower than plain numbers."""
+"""Slots and counters differ little from row to row: deltas are a third of the bytes and no slower than plain."""
 
 
 def _named(codes: Codes, names: pa.StringArray) -> pa.DictionaryArray:

@@ -116,7 +116,9 @@ def from_json(data: bytes) -> Manifest:
     try:
         raw = json.loads(data)
         if raw["format"] != FORMAT:
-            raise CorruptSnapshot(f"manifest format {raw['format']} is not {FORMAT}: written by another version of Warren")
+            raise CorruptSnapshot(
+                f"manifest format {raw['format']} is not {FORMAT}: written by another version of Warren"
+            )
         return _manifest(raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptSnapshot(f"a manifest that cannot be read: {error!r}") from error
@@ -128,9 +130,7 @@ def _manifest(raw: dict[str, Any]) -> Manifest:
         Bucket(**{**b, "partitions": File(**b["partitions"]), "groups": File(**b["groups"])}) for b in raw["buckets"]
     )
     fields["heads"] = tuple(
-        HeadSample(
-            File(**h["heads"]), File(**h["layout"]), {c: (t[0], t[1]) for c, t in h["taken_ms"].items()}
-        )
+        HeadSample(File(**h["heads"]), File(**h["layout"]), {c: (t[0], t[1]) for c, t in h["taken_ms"].items()})
         for h in raw["heads"]
     )
     fields["clusters"] = {name: _cluster(c) for name, c in raw["clusters"].items()}

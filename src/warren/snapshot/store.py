@@ -68,7 +68,7 @@ class Store:
         data = sink.getvalue()
         path = self.root / kind / name
         fault_point(f"before-{kind}")
-        with open(path, "xb") as out:
+        with path.open("xb") as out:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
@@ -94,7 +94,7 @@ class Store:
         """The numbers of all manifests, newest first."""
         folder = self.root / "manifests"
         try:
-            names = os.listdir(folder)
+            names = [path.name for path in folder.iterdir()]
         except FileNotFoundError:
             return []
         return sorted((int(n[:-5]) for n in names if n.endswith(".json") and n[:-5].isdigit()), reverse=True)
@@ -137,7 +137,7 @@ class Store:
         final = self._manifest_path(manifest.sequence)
         draft = final.with_name(f"{final.name}.{uuid.uuid4().hex[:12]}.draft")
         fault_point("before-manifest")
-        with open(draft, "xb") as out:
+        with draft.open("xb") as out:
             out.write(to_json(manifest))
             out.flush()
             os.fsync(out.fileno())

@@ -125,9 +125,7 @@ class Admin:
         deadline: float,
     ) -> Offsets:
         """The offsets in the order of the requests, UNKNOWN where no answer came in time."""
-        parts = [
-            _to_offsets(request, future, deadline) for request, future in zip(requests, futures, strict=True)
-        ]
+        parts = [_to_offsets(request, future, deadline) for request, future in zip(requests, futures, strict=True)]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def list_groups(self, deadline: float, *, only_consumer_protocol: bool) -> list[str]:
@@ -172,9 +170,7 @@ class Admin:
                 for group in some
             }
             answers = {group: self._result(future, deadline) for group, future in futures.items()}
-            found += [
-                (group, answer.topic_partitions) for group, answer in answers.items() if answer is not None
-            ]
+            found += [(group, answer.topic_partitions) for group, answer in answers.items() if answer is not None]
         return found
 
     def _result(self, future: concurrent.futures.Future[Any], deadline: float) -> Any:  # noqa: ANN401

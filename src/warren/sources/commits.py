@@ -31,7 +31,7 @@ def read_commits(
 
 
 _READ = {
-    # Aborted transactional commits do not count; the spans end at the last stable offset, so nothing waits for open ones.
+    # Aborted transactional commits do not count; spans end at the last stable offset, so nothing waits for open ones.
     "kafka.isolation.level": "read_committed",
     # A compacted topic has gaps by nature.
     "failOnDataLoss": "false",

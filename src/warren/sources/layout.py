@@ -35,9 +35,7 @@ class Layout:
 
     def same_as(self, other: Layout | None) -> bool:
         """Whether these are the same topics with the same leaders."""
-        return (
-            other is not None and self.topics == other.topics and np.array_equal(self.leaders, other.leaders)
-        )
+        return other is not None and self.topics == other.topics and np.array_equal(self.leaders, other.leaders)
 
     def anywhere_in_topic(self, is_marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Marks every partition of a topic of which one is marked."""

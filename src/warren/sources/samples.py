@@ -35,14 +35,10 @@ def to_table(schema: pa.Schema, columns: Sequence[Sequence[str] | Sequence[int]]
 def _to_array(kind: pa.DataType, values: Sequence[str] | Sequence[int]) -> pa.Array:
     # From buffers, as pa.array imports pandas first: a second or more, and memory, in every process.
     if not pa.types.is_string(kind):
-        return pa.Array.from_buffers(
-            kind, len(values), [None, pa.py_buffer(np.array(values, kind.to_pandas_dtype()))]
-        )
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.array(values, kind.to_pandas_dtype()))])
     encoded = [str(value).encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.Array.from_buffers(
-        kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    )
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,7 @@ class Watch:
         self._boxes: dict[int, _Box] = {}
         self._held: dict[str, _Held] = {}
         dealt = [list(targets[i :: max(processes, 1)]) for i in range(max(processes, 1))]
-        self._workers = [
-            _Worker(f"warren-watch-{i}", hand, self._deliver) for i, hand in enumerate(dealt) if hand
-        ]
+        self._workers = [_Worker(f"warren-watch-{i}", hand, self._deliver) for i, hand in enumerate(dealt) if hand]
 
     def sample(self, timeout_s: float) -> dict[str, ClusterSample]:
         """Asks all clusters at once; one that did not answer in time has an error instead of a sample."""
@@ -159,9 +157,7 @@ class _Held:
 class _Worker:
     """One process and its pipe; started again with the next question when it has died."""
 
-    def __init__(
-        self, name: str, targets: Sequence[Target], deliver: Callable[[Reply | _Worker], None]
-    ) -> None:
+    def __init__(self, name: str, targets: Sequence[Target], deliver: Callable[[Reply | _Worker], None]) -> None:
         self.clusters = tuple(target.cluster for target in targets)
         self.obituary = ""
         self._name = name

@@ -15,9 +15,7 @@ class Committer(Behaviour):
     A group that has committed before goes on from there; a new one begins `behind` messages below each head.
     """
 
-    def __init__(
-        self, bootstrap: str, topic: str, group: str, *, commit_every_s: float = 1.0, behind: int = 0
-    ) -> None:
+    def __init__(self, bootstrap: str, topic: str, group: str, *, commit_every_s: float = 1.0, behind: int = 0) -> None:
         super().__init__(bootstrap, topic, group, commit_every_s=commit_every_s)
         self.behind = behind
         self._partitions: list[int] = []

@@ -155,11 +155,7 @@ class Stopped(Healthy):
 
     def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
         """After the healthy time, a window of silence and a head ring that it has fallen behind."""
-        return (
-            (self.healthy_s or 0.0)
-            + max(intervals * self.commit_every_s, intervals * trigger_s)
-            + 2 * trigger_s
-        )
+        return (self.healthy_s or 0.0) + max(intervals * self.commit_every_s, intervals * trigger_s) + 2 * trigger_s
 
     def _reset(self) -> None:
         self._ends = None
@@ -222,9 +218,7 @@ class _PairMember(Healthy):
     """One of a pair: what it commits is the pair's commit."""
 
     def __init__(self, pair: Pair, client_id: str, commit_every_s: float) -> None:
-        super().__init__(
-            pair.bootstrap, pair.topic, pair.group, commit_every_s=commit_every_s, client_id=client_id
-        )
+        super().__init__(pair.bootstrap, pair.topic, pair.group, commit_every_s=commit_every_s, client_id=client_id)
         self._pair = pair
 
     def _note_commit(self, offsets: Mapping[int, int]) -> None:

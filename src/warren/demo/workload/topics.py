@@ -34,9 +34,7 @@ def create_topics(
 ) -> None:
     """Make topics of so many partitions (one that exists stays as it is) and wait for all their leaders."""
     client = admin(bootstrap)
-    wanted = [
-        NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()
-    ]
+    wanted = [NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()]
     for name, future in client.create_topics(wanted, operation_timeout=timeout_s).items():
         try:
             future.result(timeout_s)

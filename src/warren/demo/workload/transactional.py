@@ -71,9 +71,7 @@ class Transactional(Healthy):
         producer.begin_transaction()
         try:
             producer.produce_batch(self.output, [{"value": PAYLOAD}] * self._unsent)
-            producer.send_offsets_to_transaction(
-                self._places(offsets), consumer.consumer_group_metadata(), ASK_S
-            )
+            producer.send_offsets_to_transaction(self._places(offsets), consumer.consumer_group_metadata(), ASK_S)
             if gives_up:
                 producer.flush(ASK_S)
                 producer.abort_transaction(ASK_S)
