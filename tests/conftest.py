@@ -4,11 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from warren.demo.broker import Kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How fast an example runs on a busy machine says nothing about whether it is right.
+settings.register_profile("warren", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("warren")
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -44,7 +45,7 @@ def evaluate_file(path: str, defaults: Defaults, out: TextIO | None = None, erro
     out, errors = out or sys.stdout, errors or sys.stderr
     now_ms = defaults.now_ms if defaults.now_ms is not None else time.time_ns() // 1_000_000
     try:
-        with open(path, encoding="utf-8", errors="replace") if path != "-" else _keep_open(sys.stdin) as lines:
+        with _keep_open(sys.stdin) if path == "-" else Path(path).open(encoding="utf-8", errors="replace") as lines:
             return evaluate_lines(lines, defaults, now_ms, out.write, errors.write)
     except OSError as error:
         errors.write(f"cannot read {path}: {error.strerror}\n")

@@ -199,9 +199,7 @@ def played(kafka: Kafka) -> Played:
         (100.0, 14.9, 5.0, 1000),
     ],
 )
-def test_a_rate_says_how_many_messages_are_due(
-    rate: float, elapsed_s: float, burst_every_s: float, due: int
-) -> None:
+def test_a_rate_says_how_many_messages_are_due(rate: float, elapsed_s: float, burst_every_s: float, due: int) -> None:
     assert messages_due(rate, elapsed_s, burst_every_s) == due
 
 
@@ -214,9 +212,7 @@ def test_a_producer_writes_what_it_says_evenly_over_the_partitions(played: Playe
 @pytest.mark.parametrize("name", ALL_KINDS)
 def test_a_group_knows_exactly_what_it_committed(played: Played, name: str) -> None:
     group = played.groups[name]
-    assert [offsets[-1] for offsets in played.offsets(name)] == [
-        group.committed[p] for p in sorted(played.heads)
-    ]
+    assert [offsets[-1] for offsets in played.offsets(name)] == [group.committed[p] for p in sorted(played.heads)]
     assert not any(offset > played.heads[p] for p, offset in group.committed.items())
 
 
@@ -237,9 +233,7 @@ def test_a_slow_group_moves_on_and_stays_behind(played: Played) -> None:
     ("fraction", "elapsed_s", "head", "committed"),
     [(0.99, 100.0, 200_000, 109_900), (0.5, 1.0, 200_000, 100_050), (1.5, 10.0, 200_000, 101_500)],
 )
-def test_a_paced_group_reads_its_fraction_exactly(
-    fraction: float, elapsed_s: float, head: int, committed: int
-) -> None:
+def test_a_paced_group_reads_its_fraction_exactly(fraction: float, elapsed_s: float, head: int, committed: int) -> None:
     slow = Slow("nowhere:1", "t", "g", produced_rate=300.0, fraction=fraction)
     slow._partitions = [0, 1, 2]
     slow._origins = {0: (100_000, 50.0)}

@@ -22,7 +22,6 @@ from warren.domain.windows import (
     concat,
     drop_before,
     empty,
-    insert_older,
     keep_newest,
     take_rows,
 )
@@ -60,11 +59,6 @@ class Ring:
                 self.slots[-1] = commit._replace(time_ms=newest.time_ms)
                 return
         self.slots.append(commit)
-
-    def insert_older(self, commit: Commit) -> None:
-        if commit.order not in {slot.order for slot in self.slots}:
-            slots = sorted([*self.slots, commit], key=lambda slot: slot.order)
-            self.slots = deque(slots, maxlen=self.slots.maxlen)
 
     def drop_before(self, barrier_order: int) -> None:
         self.slots = deque((s for s in self.slots if s.order >= barrier_order), maxlen=self.slots.maxlen)
@@ -161,6 +155,10 @@ def test_append_by_example(
 ) -> None:
     commits = [Commit(0, n, time_ms, order=n) for n, time_ms in enumerate(times_ms, start=1)]
     assert shown(append(empty(1, 10), to_commits(commits), min_distance_ms)) == expected, name
+    one_by_one = empty(1, 10)
+    for commit in commits:
+        one_by_one = append(one_by_one, to_commits([commit]), min_distance_ms)
+    assert shown(one_by_one) == expected, name
 
 
 @untimed
@@ -244,26 +242,6 @@ def test_read_only_arrays_are_left_alone() -> None:
 
 
 @untimed
-@given(some_commits, some_commits, intervals_drawn)
-def test_insert_older_keeps_the_newest_orders_of_both(
-    commits: list[Commit], older: list[Commit], intervals: int
-) -> None:
-    rings = folded(in_order(commits), ROWS, intervals, 0)
-    windows = insert_older(to_windows(rings, intervals), to_commits(older))
-    for commit in in_order(older):
-        rings[commit.row].insert_older(commit)
-    assert_same(windows, to_windows(rings, intervals))
-
-
-def test_insert_older_fills_up_and_leaves_known_lags_alone() -> None:
-    windows = append(empty(1, 3), to_commits([Commit(0, 30, 300, 30, 5, 4, 6), Commit(0, 40, 400, 40, 7, 6, 8)]), 0)
-    older = [Commit(0, 10, 100, 10), Commit(0, 20, 200, 20), Commit(0, 31, 301, 30)]
-    windows = insert_older(windows, to_commits(older))
-    assert shown(windows) == [(20, 200), (30, 300), (40, 400)]
-    assert windows.lag.tolist() == [[UNKNOWN, 5, 7]]
-
-
-@untimed
 @given(some_commits, st.lists(st.integers(-1, 90), min_size=ROWS, max_size=ROWS), intervals_drawn)
 def test_drop_before_leaves_what_is_not_older(commits: list[Commit], barriers: list[int], intervals: int) -> None:
     rings = folded(in_order(commits), ROWS, intervals, 0)
@@ -298,7 +276,6 @@ def test_no_rows_at_all() -> None:
     nothing = to_commits([])
     for windows in (
         append(empty(0, 3), nothing, 5),
-        insert_older(empty(0, 3), nothing),
         drop_before(empty(0, 3), np.zeros(0, np.int64)),
         take_rows(empty(2, 3), np.zeros(0, np.int64)),
     ):

@@ -159,9 +159,7 @@ def test_the_stable_end_stays_before_an_open_transaction(kafka: Kafka, bench: Wo
         _sample_until(watch, lambda s: s.ends[name][0] == PartitionEnds(0, 5, 5))
 
 
-def test_an_offsets_topic_that_does_not_exist_has_no_ends_until_it_does(
-    kafka: Kafka, bench: Workbench
-) -> None:
+def test_an_offsets_topic_that_does_not_exist_has_no_ends_until_it_does(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("later")
     with Watch([_target(kafka, name, topic_refresh_s=3600)], processes=1) as watch:
         sample = _sample_until(watch, lambda s: s.error is None)

@@ -28,6 +28,10 @@ _STOP_S = 30.0
 _LOOK_S = 0.5
 _LOG_LINES = 15
 _DATA_DIR = "warren-data"
+_WATCHDOG = """read -r _; kill "$0"
+for _ in 1 2 3 4 5 6 7 8 9 10; do sleep 1; kill -0 "$0" || exit; done
+kill -9 "-$0"
+"""
 
 
 def run_demo(*, minutes: float | None = None, keep: Path | None = None, console: Console | None = None) -> int:
@@ -42,7 +46,6 @@ def run_demo(*, minutes: float | None = None, keep: Path | None = None, console:
         except KeyboardInterrupt:
             console.print("Stopping: Warren, the groups, the producers, Kafka.")
         finally:
-            # From here on the parts end in their order, however often Ctrl-C is pressed.
             _ignore_interrupts()
             parts.close()
     if keep is not None:
@@ -143,8 +146,9 @@ def _warren(home: Path, log_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         )
     # Its input ends when we end, so that Warren does not outlive a demo that is killed.
     watchdog = subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; kill "$0"', str(process.pid)],
+        ["/bin/sh", "-c", _WATCHDOG, str(process.pid)],
         stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -199,6 +203,8 @@ def _interrupts() -> Iterator[None]:
     """SIGTERM ends the demo as Ctrl-C does; what the signals did before comes back afterwards."""
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        # Once is enough: from here on the parts end in their order, however often Ctrl-C is pressed.
+        _ignore_interrupts()
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}

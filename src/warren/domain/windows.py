@@ -94,34 +94,6 @@ def append(windows: Windows, commits: Commits, min_distance_ms: int) -> Windows:
     return windows
 
 
-def insert_older(windows: Windows, commits: Commits) -> Windows:
-    """Backfills by order without merging and keeps the newest slots; in place, as `append`."""
-    windows = _writable(windows)
-    rows = commits.row[_is_run_start(commits.row)]
-    slots = windows.intervals
-    is_filled = np.arange(slots) >= slots - windows.count[rows, None]
-    row = np.concatenate([np.repeat(rows, windows.count[rows]), commits.row])
-    merged = {
-        name: np.concatenate([getattr(windows, name)[rows][is_filled], getattr(commits, name)]) for name in _COLUMNS
-    }
-    # The sort is stable, so of two with the same order the slot that is already there comes first and stays.
-    by_order = np.lexsort((merged["order"], row))
-    row, order = row[by_order], merged["order"][by_order]
-    is_repeat = ~_is_run_start(row)
-    is_repeat[1:] &= order[1:] == order[:-1]
-    by_order, row = by_order[~is_repeat], row[~is_repeat]
-
-    size = np.diff(np.flatnonzero(_is_run_start(row)), append=len(row))
-    newer = _count_newer(size)
-    is_kept = newer < slots
-    # A window never loses a slot here, so every slot that was filled is written again.
-    cell = ((row + 1) * slots - 1 - newer)[is_kept]
-    for name in _COLUMNS:
-        getattr(windows, name).reshape(-1)[cell] = merged[name][by_order[is_kept]]
-    windows.count[rows] = np.minimum(size, slots)
-    return windows
-
-
 def drop_before(windows: Windows, barrier_order: Ints) -> Windows:
     """Drops the slots whose order is below the row's barrier (0 drops none); in place, as `append`."""
     windows = _writable(windows)

@@ -1,6 +1,6 @@
 """The whole way of a commit through Spark, in one screen.
 
-    offsets topics ─► raw records ─► decoded, the needed ones ─► to their bucket ─► judged with the state before ─► files
+    offsets topics ─► raw records ─► decoded, the needed ─► to their bucket ─► judged with the state before ─► files
 
 Each arrow is a step below. A task never sees more than its own share, and what comes back to the driver is one line a
 bucket: the names of the files it wrote and some counts.

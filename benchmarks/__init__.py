@@ -1,0 +1,1 @@
+"""What the README claims, re-runnable: each script prints its conditions, a table and one line of JSON."""

@@ -1,0 +1,16 @@
+"""`python -m benchmarks [catch_up|cycle ...]`: run all benchmarks, or the named ones, one after the other."""
+
+import subprocess
+import sys
+
+ALL = ("catch_up", "cycle")
+
+
+def main() -> int:
+    """Each benchmark in a process of its own, so that none warms up another."""
+    wanted = sys.argv[1:] or ALL
+    return max(subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode for name in wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

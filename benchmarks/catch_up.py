@@ -1,0 +1,74 @@
+"""Catch-up: commits of a real broker's topic to the published snapshot, in commits per second.
+
+    python -m benchmarks.catch_up [--commits 5000000] [--groups 2000] [--repeats 4]
+"""
+
+import argparse
+import logging
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.conditions import peak_mib, show, workers_mib
+from benchmarks.load import PARTITIONS_PER_GROUP, commits, make_topic, produce
+from warren.app import LOOK_TIMEOUT_S, targets
+from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.demo.broker import Kafka
+from warren.java import java_home, spark_connector_jars
+from warren.pipeline.cycle import Cycles
+from warren.pipeline.session import start_session
+from warren.snapshot.store import Store
+from warren.sources.watch import Watch
+
+OFFSETS_TOPIC = "bench-offsets"
+
+
+def main() -> None:
+    """Fill a topic once, then read it from its start again and again with one warm Spark session."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--commits", type=int, default=5_000_000)
+    parser.add_argument("--groups", type=int, default=2_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    logging.basicConfig(level="WARNING")
+    with tempfile.TemporaryDirectory() as folder, Kafka(1, fast_start=False, memory="1g") as kafka:
+        rounds = options.commits // (options.groups * PARTITIONS_PER_GROUP)
+        make_topic(kafka.bootstrap, OFFSETS_TOPIC, 50)
+        sent = produce(kafka.bootstrap, OFFSETS_TOPIC, commits(range(options.groups), range(rounds), 500, 50))
+        print(f"{sent:,} commits of {options.groups * PARTITIONS_PER_GROUP:,} partitions in the topic", flush=True)
+        show("catch_up", measure(kafka.bootstrap, Path(folder), sent, options.repeats))
+
+
+def measure(bootstrap: str, folder: Path, sent: int, repeats: int) -> list[dict[str, object]]:
+    """The rate of each repeat; the first is cold."""
+    cluster = Cluster("bench", (bootstrap,))
+    consumer = Consumer("bench", "bench", (bootstrap,), offsets_topic=OFFSETS_TOPIC)
+    config = Config({"bench": cluster}, {"bench": consumer}, pipeline=Pipeline(max_records=sent + 1))
+    rows: list[dict[str, object]] = []
+    rates = []
+    with Watch(targets(config), 1) as watch:
+        watch.sample(LOOK_TIMEOUT_S)
+        spark = start_session("local[*]", spark_connector_jars(), java_home())
+        for repeat in range(repeats):
+            root = folder / f"run-{repeat}"
+            cycles = Cycles(config, spark, Store(root), lambda: watch.sample(LOOK_TIMEOUT_S), lambda _: None)
+            began = time.monotonic()
+            manifest = cycles.run_once()
+            took = time.monotonic() - began
+            rates.append(sent / took)
+            partitions = sum(bucket.partition_rows for bucket in manifest.buckets)
+            rows.append({"run": "cold" if repeat == 0 else f"warm {repeat}", "seconds": round(took, 2),
+                         "commits_per_s": round(sent / took), "partitions": partitions})  # fmt: skip
+            shutil.rmtree(root)
+        jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        rows.append({"run": "median of warm", "seconds": round(sent / statistics.median(rates[1:]), 2),
+                     "commits_per_s": round(statistics.median(rates[1:])),
+                     "partitions": f"JVM {peak_mib(jvm)} MiB, workers {workers_mib()} MiB"})  # fmt: skip
+        spark.stop()
+    return rows
+
+
+if __name__ == "__main__":
+    main()

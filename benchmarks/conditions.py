@@ -1,0 +1,49 @@
+"""What a number was measured on, printed beside it."""
+
+import json
+import os
+import platform
+from pathlib import Path
+
+import pyspark
+
+
+def conditions() -> dict[str, object]:
+    """The machine and what else ran on it."""
+    memory = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(int(memory.split()[1]) / 2**20),
+        "python": platform.python_version(),
+        "pyspark": pyspark.__version__,
+        "load_before": round(os.getloadavg()[0], 1),
+        "beside": "the broker on the same cores",
+    }
+
+
+def peak_mib(process_id: int) -> int:
+    """The most memory a process has held."""
+    status = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
+
+
+def workers_mib() -> int:
+    """The memory of all Python workers of this process's Spark, together."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                total += peak_mib(int(entry.name))
+        except (OSError, StopIteration):
+            continue
+    return total
+
+
+def show(name: str, rows: list[dict[str, object]]) -> None:
+    """A table for people and one line of JSON for machines."""
+    columns = list(rows[0])
+    widths = [max(len(c), *(len(str(r[c])) for r in rows)) for c in columns]
+    print("  ".join(c.ljust(w) for c, w in zip(columns, widths, strict=True)))
+    for row in rows:
+        print("  ".join(str(row[c]).ljust(w) for c, w in zip(columns, widths, strict=True)))
+    print(json.dumps({"benchmark": name, "conditions": conditions(), "rows": rows}), flush=True)

@@ -1,0 +1,58 @@
+"""Small things that tests ask of a real Kafka."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.cimpl import NewTopic
+
+from warren.demo.workload import create_topics
+from warren.demo.workload.topics import admin
+
+
+def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Commit these offsets of a topic for a group, once, without becoming a member."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    try:
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        answers = consumer.commit(offsets=places, asynchronous=False)
+        assert all(answer.error is None for answer in answers)
+    finally:
+        consumer.close()
+
+
+def produce(bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None]], partition: int = 0) -> None:
+    """Write records with these keys and values to one partition."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for key, value in records:
+        producer.produce(topic, value, key, partition)
+    assert producer.flush(30) == 0
+
+
+def create_timed_topics(bootstrap: str, partitions: Mapping[str, int]) -> None:
+    """Make topics whose messages carry the time at which the broker took them, so that heads at any time are known."""
+    config = {"message.timestamp.type": "LogAppendTime"}
+    wanted = [NewTopic(name, count, 1, config=config) for name, count in partitions.items()]
+    for made in admin(bootstrap).create_topics(wanted).values():
+        made.result(30)
+    create_topics(bootstrap, partitions)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete a topic."""
+    admin(bootstrap).delete_topics([topic], operation_timeout=30)[topic].result(30)
+
+
+@contextmanager
+def open_transaction(bootstrap: str, name: str, group: str, topic: str) -> Iterator[None]:
+    """A transaction with a commit of a group in it that stays open for the block, and is aborted then."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "transaction.timeout.ms": 600_000})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    try:
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], consumer.consumer_group_metadata(), 30)
+        yield
+        producer.abort_transaction(30)
+    finally:
+        consumer.close()
