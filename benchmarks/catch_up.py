@@ -1,6 +1,6 @@
 """Catch-up: commits of a real broker's topic to the published snapshot, in commits per second.
 
-    python -m benchmarks.catch_up [--commits 5000000] [--groups 2000] [--repeats 4]
+python -m benchmarks.catch_up [--commits 5000000] [--groups 2000] [--repeats 4]
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Commits for the benchmarks: encoded as Kafka 4.1 writes them, put into an ordinary topic that serves as offsets topic."""
+"""Commits for the benchmarks, encoded as Kafka 4.1 writes them, in an ordinary topic that serves as offsets topic."""
 
 import struct
 import time

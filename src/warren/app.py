@@ -108,6 +108,8 @@ class Warren:
             except WarrenError:
                 raise
             except Exception:
+                if stop.is_set():
+                    return
                 log.exception("a cycle failed; nothing of it was published, the next one starts from the last manifest")
                 manifest = self.cycles.manifest
             else:

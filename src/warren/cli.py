@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import threading
@@ -10,6 +11,9 @@ from pathlib import Path
 
 from warren import __version__
 from warren.errors import ConfigError, NoSnapshot, WarrenError
+
+LEAVE_AFTER_S = 8.0
+"""A cycle that is still at work by then is left where it is: what is not in a manifest was never there."""
 
 EXAMPLES = """examples:
   warren demo                              a real Kafka with every kind of consumer, judged live
@@ -97,8 +101,15 @@ def _run(options: argparse.Namespace) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     config = load(options.config_dir)
     stop = threading.Event()
+
+    def ask_to_stop(*_: object) -> None:
+        stop.set()
+        leave = threading.Timer(LEAVE_AFTER_S, os._exit, [0])
+        leave.daemon = True
+        leave.start()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, ask_to_stop)
     with running(config) as warren:
         warren.run(stop)
     return 0

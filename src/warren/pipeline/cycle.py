@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -70,6 +70,7 @@ class Cycles:
         self._names = sorted(config.clusters)
         self._offsets_topics = offsets_topics(config)
         self._started: set[str] = set()
+        self.timing: Mapping[str, int] = {}
         self._manifest = self._take_over()
         self._kept: dict[int, tuple[int, set[str]]] = {}
         self._remember_kept()
@@ -117,10 +118,14 @@ class Cycles:
             except (CorruptSnapshot, OSError) as error:
                 log.error("manifest %d is unreadable and is removed: %s", sequence, error)
                 self._store.remove([sequence], [])
-        removed = self._store.sweep(kept)
+        self._kept = {m.sequence: (m.now_ms, {file.path for file in m.files()}) for m in kept}
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what a cycle that died has left behind."""
+        removed = self._store.sweep(path for _, paths in self._kept.values() for path in paths)
         if removed:
             log.info("removed %d files that no manifest names", removed)
-        self._kept = {m.sequence: (m.now_ms, {file.path for file in m.files()}) for m in kept}
 
     @property
     def trigger_s(self) -> float:
@@ -136,9 +141,11 @@ class Cycles:
             manifest = self._attempt(samples, watch)
         except (PySparkException, Py4JError) as error:
             log.warning("a cycle failed, looking for the cluster at fault: %s", _first_line(error))
+            self._sweep()
             manifest = self._attempt(self._without_unreadable(samples), watch)
         self._forget_old(manifest)
         watch.lap("clean-up")
+        self.timing = watch.stages
         return manifest
 
     def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch) -> Manifest:
@@ -166,6 +173,7 @@ class Cycles:
         self._store.publish(manifest)
         watch.lap("publish")
         self._manifest = manifest
+        self._head_files.published()
         self._started |= set(answered)
         self._log_rejects(summaries)
         return manifest
@@ -174,20 +182,30 @@ class Cycles:
         readings = []
         for cluster, topic in self._offsets_topics:
             if cluster in answered:
-                consumers = self._offsets_topics[cluster, topic]
                 readings.append(
-                    plan_reading(
-                        cluster,
-                        topic,
-                        self._before(cluster).sources.get(topic),
-                        answered[cluster].ends.get(topic, {}),
-                        answered[cluster].offsets_topic_ids.get(topic, ""),
-                        from_latest=all(_starts_latest(consumer) for consumer in consumers),
-                        is_start=cluster not in self._started,
-                        now_ms=now_ms,
-                    )
+                    self._reading(answered[cluster], topic, self._before(cluster).sources.get(topic), now_ms)
                 )
-        return readings
+        anew = {reading.cluster for reading in readings if reading.is_another_log}
+        return [
+            replace(self._reading(answered[r.cluster], r.topic, None, now_ms), notes=r.notes, is_another_log=True)
+            if r.cluster in anew
+            else r
+            for r in readings
+        ]
+
+    def _reading(self, sample: ClusterSample, topic: str, before: Source | None, now_ms: int) -> Reading:
+        cluster = sample.cluster
+        has_read = topic in self._before(cluster).sources
+        return plan_reading(
+            cluster,
+            topic,
+            before,
+            sample.ends.get(topic, {}),
+            sample.offsets_topic_ids.get(topic, ""),
+            from_latest=not has_read and all(_starts_latest(c) for c in self._offsets_topics[cluster, topic]),
+            is_start=cluster not in self._started or self._before(cluster).error is not None,
+            now_ms=now_ms,
+        )
 
     def _before(self, cluster: str) -> ClusterState:
         return self._manifest.clusters.get(cluster, _NEVER_SEEN)
@@ -196,6 +214,7 @@ class Cycles:
         self, answered: Mapping[str, ClusterSample], readings: Sequence[Reading], now_ms: int
     ) -> tuple[PlannedCluster, ...]:
         behind = {reading.cluster for reading in readings if reading.is_catching_up}
+        anew = {reading.cluster for reading in readings if reading.is_another_log}
         planned = []
         for name in self._names:
             before = self._before(name)
@@ -208,6 +227,7 @@ class Cycles:
                 PlannedCluster(
                     name=name,
                     is_judged=name in answered and name not in behind,
+                    is_read_anew=name in anew,
                     skew_ms=_skew(before).ms,
                     ring_ms=round(ring_s * 1000),
                     gone_topics=gone,
@@ -352,10 +372,9 @@ class Cycles:
         is_there = sample is not None and sample.error is None
         groups, partitions = _summed(parts, "groups"), _summed(parts, "partitions")
         skew = _skew(before)
-        times = [(p["oldest_ms"], p["newest_ms"]) for p in parts if p["commits"]]
-        if is_there and sample is not None and times and before.looked_at_ms and not before.is_catching_up:
-            oldest, newest = min(t[0] for t in times), max(t[1] for t in times)  # type: ignore[type-var]
-            skew = skew.narrowed(int(str(oldest)), int(str(newest)), before.looked_at_ms, sample.ends_at_ms)
+        newest = max((int(str(p["newest_ms"])) for p in parts if p["commits"]), default=None)
+        if sample is not None and is_there and newest is not None and before.looked_at_ms and not before.is_catching_up:
+            skew = skew.seen(newest, before.looked_at_ms, sample.ends_at_ms)
         worst = max((Status[name] for name in groups), default=Status.OK)
         sources: dict[str, Source] = {
             **before.sources,

@@ -111,7 +111,6 @@ def cluster_summaries(
             "partitions": _counted(rows.status[own]),
             "totallag": int(np.maximum(rows.current_lag[own], 0).sum()),
             "commits": int(times.size),
-            "oldest_ms": int(times.min()) if times.size else None,
             "newest_ms": int(times.max()) if times.size else None,
         }
     return summaries

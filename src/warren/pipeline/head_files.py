@@ -20,6 +20,7 @@ class HeadFiles:
         self._store = store
         self._topics: dict[str, tuple[Topic, ...]] = {}
         self._layout: File | None = None
+        self._pending: tuple[dict[str, tuple[Topic, ...]], File] | None = None
         if newest is not None:
             self._topics = _topics_of(store.read_arrow(newest.layout))
             self._layout = newest.layout
@@ -32,9 +33,10 @@ class HeadFiles:
         """One sample of every cluster that answered; the others keep their place, with nothing known."""
         topics = {c: samples[c].topics if c in samples else self.topics(c) for c in clusters}
         stem = f"{sequence:012d}"
-        if self._layout is None or topics != self._topics:
-            self._layout = self._store.write_arrow("layouts", stem, _layout_of(topics))
-            self._topics = topics
+        layout = self._layout
+        if layout is None or topics != self._topics:
+            layout = self._store.write_arrow("layouts", stem, _layout_of(topics))
+        self._pending = (topics, layout)
         columns: dict[str, list[np.ndarray[tuple[int], np.dtype[np.int64]]]] = {"head": [], "log_start": []}
         for cluster in clusters:
             if cluster in samples:
@@ -47,7 +49,12 @@ class HeadFiles:
         table = pa.table({name: np.concatenate(parts) for name, parts in columns.items()}, schema=HEADS)
         heads = self._store.write_arrow("heads", stem, table)
         taken = {name: sample.heads_at_ms for name, sample in samples.items()}
-        return HeadSample(heads, self._layout, taken)
+        return HeadSample(heads, layout, taken)
+
+    def published(self) -> None:
+        """What was written last is in a manifest now: the next sample is compared with it."""
+        if self._pending is not None:
+            self._topics, self._layout = self._pending
 
 
 def thinned(history: Sequence[HeadSample], now_ms: int) -> tuple[HeadSample, ...]:

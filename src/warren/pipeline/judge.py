@@ -98,7 +98,11 @@ def _load(store: Store, plan: CyclePlan, bucket: int, names: list[str]) -> tuple
     if not plan.state:
         return empty_state(plan.intervals), None
     before = plan.state[bucket]
-    return from_table(store.read_parquet(before.partitions), names, plan.intervals), store.read_parquet(before.groups)
+    state = from_table(store.read_parquet(before.partitions), names, plan.intervals)
+    anew = [number for number, cluster in enumerate(plan.clusters) if cluster.is_read_anew]
+    if anew:
+        state.rows = select(state.rows, ~np.isin(state.rows.cluster, anew))
+    return state, store.read_parquet(before.groups)
 
 
 def with_rows_for(state: State, commits: pa.Table) -> tuple[State, Ints]:

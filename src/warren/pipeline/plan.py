@@ -20,8 +20,8 @@ class PlannedCluster:
 
     name: str
     is_judged: bool
+    is_read_anew: bool = False
     skew_ms: int = 0
-    looked_from_ms: int = 0
     ring_ms: int = 100_000
     gone_topics: tuple[str, ...] = ()
     remade_topics: tuple[tuple[str, int], ...] = ()

@@ -17,6 +17,7 @@ class Reading:
     spans: Mapping[int, Span]
     after: Source
     notes: tuple[str, ...] = ()
+    is_another_log: bool = False
 
     @property
     def records(self) -> int:
@@ -40,11 +41,14 @@ def plan_reading(
     is_start: bool,
     now_ms: int,
 ) -> Reading:
-    """All there is to read of one offsets topic; `is_start` marks the first look of this process."""
+    """All there is to read of one offsets topic; `is_start` marks the first look at a cluster after it was away.
+
+    `is_another_log` in the answer says that offsets do not go on from where they were: plan again without `before`.
+    """
     notes: list[str] = []
-    if before is not None and before.topic_id != topic_id:
-        notes.append(f"{cluster}/{topic} was deleted and made again: read from its start")
-        before, from_latest = None, False
+    is_another_log = before is not None and bool(topic_id) and before.topic_id not in ("", topic_id)
+    if is_another_log:
+        notes.append(f"{cluster}/{topic} was deleted and made again: its windows are read anew")
     known = before.positions if before else {}
     spans: dict[int, Span] = {}
     # A partition that did not answer keeps its position; what it holds is read when it answers again.
@@ -60,10 +64,8 @@ def plan_reading(
                 notes.append(f"{cluster}/{topic}/{partition}: offsets {start} to {end.log_start} are gone from the log")
             start = end.log_start
         if start > end.end:
-            notes.append(
-                f"{cluster}/{topic}/{partition}: the log ends at {end.end}, before {start}: read on from there"
-            )
-            start = end.stable_end
+            notes.append(f"{cluster}/{topic}/{partition}: the log ends at {end.end}, before {start}: read anew")
+            is_another_log = True
         upto = max(start, end.stable_end)
         if upto > start:
             spans[partition] = Span(start, upto)
@@ -75,7 +77,7 @@ def plan_reading(
             end=end.end,
             stuck_since_ms=_stuck_since(position, end, now_ms),
         )
-    return Reading(cluster, topic, spans, Source(topic_id, positions), tuple(notes))
+    return Reading(cluster, topic, spans, Source(topic_id, positions), tuple(notes), is_another_log)
 
 
 def _stuck_since(position: Position, end: PartitionEnds, now_ms: int) -> int | None:

@@ -164,9 +164,9 @@ class Store:
             (self.root / path).unlink(missing_ok=True)
         fault_point("after-cleanup")
 
-    def sweep(self, kept: Iterable[Manifest]) -> int:
-        """Remove every file that no kept manifest names; only for the writer whose manifest is the newest."""
-        named = {file.path for manifest in kept for file in manifest.files()}
+    def sweep(self, named: Iterable[str]) -> int:
+        """Remove every file that is not named; only for the writer whose manifest is the newest."""
+        named = set(named)
         removed = 0
         for kind in KINDS:
             for path in (self.root / kind).iterdir():

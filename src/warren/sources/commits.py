@@ -20,7 +20,7 @@ def read_commits(
     spark: SparkSession, number: int, options: Mapping[str, str], topic: str, spans: Mapping[int, Span]
 ) -> DataFrame:
     """The records of some spans of an offsets topic; `number` tells the source among those of the cycle."""
-    reader = spark.read.format("kafka").options(**_READ, **options)
+    reader = spark.read.format("kafka").options(**{**_READ, **options})
     return (
         reader.option("assign", json.dumps({topic: sorted(spans)}))
         .option("startingOffsets", json.dumps({topic: {str(p): s.start for p, s in spans.items()}}))
@@ -39,5 +39,8 @@ _READ = {
     "kafka.group.id": "warren-reader",
     "kafka.fetch.max.wait.ms": "10",
     "kafka.max.poll.records": "20000",
+    # A cluster that goes away while it is read is given up on before the others have waited long.
     "kafkaConsumer.pollTimeoutMs": "10000",
+    "kafka.default.api.timeout.ms": "10000",
+    "kafka.request.timeout.ms": "8000",
 }
