@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.conditions import peak_mib, show, workers_mib
+from benchmarks.conditions import cpu_s, peak_mib, show, workers_cpu_s, workers_mib
 from benchmarks.load import PARTITIONS_PER_GROUP, commits, make_topic, produce
 from warren.app import LOOK_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
@@ -38,10 +38,10 @@ def main() -> None:
         make_topic(kafka.bootstrap, OFFSETS_TOPIC, 50)
         sent = produce(kafka.bootstrap, OFFSETS_TOPIC, commits(range(options.groups), range(rounds), 500, 50))
         print(f"{sent:,} commits of {options.groups * PARTITIONS_PER_GROUP:,} partitions in the topic", flush=True)
-        show("catch_up", measure(kafka.bootstrap, Path(folder), sent, options.repeats))
+        show("catch_up", measure(kafka.bootstrap, kafka.process_id(0), Path(folder), sent, options.repeats))
 
 
-def measure(bootstrap: str, folder: Path, sent: int, repeats: int) -> list[dict[str, object]]:
+def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) -> list[dict[str, object]]:
     """The rate of each repeat; the first is cold."""
     cluster = Cluster("bench", (bootstrap,))
     consumer = Consumer("bench", "bench", (bootstrap,), offsets_topic=OFFSETS_TOPIC)
@@ -54,18 +54,22 @@ def measure(bootstrap: str, folder: Path, sent: int, repeats: int) -> list[dict[
         for repeat in range(repeats):
             root = folder / f"run-{repeat}"
             cycles = Cycles(config, spark, Store(root), lambda: watch.sample(LOOK_TIMEOUT_S), lambda _: None)
+            jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+            used = cpu_s(jvm), workers_cpu_s(), cpu_s(broker)
             began = time.monotonic()
             manifest = cycles.run_once()
             took = time.monotonic() - began
+            used = cpu_s(jvm) - used[0], workers_cpu_s() - used[1], cpu_s(broker) - used[2]
             rates.append(sent / took)
             partitions = sum(bucket.partition_rows for bucket in manifest.buckets)
             rows.append({"run": "cold" if repeat == 0 else f"warm {repeat}", "seconds": round(took, 2),
-                         "commits_per_s": round(sent / took), "partitions": partitions})  # fmt: skip
+                         "commits_per_s": round(sent / took), "partitions": partitions,
+                         "cpu_s": "jvm {:.1f}, workers {:.1f}, broker {:.1f}".format(*used)})  # fmt: skip
             shutil.rmtree(root)
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         rows.append({"run": "median of warm", "seconds": round(sent / statistics.median(rates[1:]), 2),
                      "commits_per_s": round(statistics.median(rates[1:])),
-                     "partitions": f"JVM {peak_mib(jvm)} MiB, workers {workers_mib()} MiB"})  # fmt: skip
+                     "partitions": partitions, "cpu_s": f"peak: JVM {peak_mib(jvm)} MiB, workers {workers_mib()} MiB"})  # fmt: skip
         spark.stop()
     return rows
 

@@ -29,14 +29,29 @@ def peak_mib(process_id: int) -> int:
 
 def workers_mib() -> int:
     """The memory of all Python workers of this process's Spark, together."""
-    total = 0
+    return sum(peak_mib(process) for process in _workers())
+
+
+def _workers() -> list[int]:
+    found = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and b"pyspark.daemon" in (entry / "cmdline").read_bytes():
-                total += peak_mib(int(entry.name))
-        except (OSError, StopIteration):
+                found.append(int(entry.name))
+        except OSError:
             continue
-    return total
+    return found
+
+
+def cpu_s(process_id: int) -> float:
+    """Processor time that a process and its ended children have used: what a busy machine cannot distort."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def workers_cpu_s() -> float:
+    """Processor time of all Python workers."""
+    return sum(cpu_s(process) for process in _workers())
 
 
 def show(name: str, rows: list[dict[str, object]]) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from benchmarks.conditions import peak_mib, show, workers_mib
-from benchmarks.load import PARTITIONS_PER_GROUP, commits, make_topic, produce, topic_name
+from benchmarks.load import PARTITIONS_PER_GROUP, base_offset, commits, make_topic, produce, topic_name
 from warren.app import LOOK_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
@@ -82,7 +82,8 @@ class Rehearsal:
         names = sorted({topic_name(group) for group in range(self.groups)})
         topics = tuple(Topic(name, name, PARTITIONS_PER_GROUP) for name in names)
         count = len(names) * PARTITIONS_PER_GROUP
-        heads = np.full(count, 1_000 + self.rounds * 500, dtype=np.int64)
+        base = [base_offset(4 * topic, p) for topic in range(len(names)) for p in range(PARTITIONS_PER_GROUP)]
+        heads = np.array(base, dtype=np.int64) + self.rounds * 500
         return {
             name: ClusterSample(
                 name,

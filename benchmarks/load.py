@@ -22,6 +22,11 @@ def topic_name(number: int) -> str:
     return f"orders.events.{number // 4:06d}"
 
 
+def base_offset(group: int, partition: int) -> int:
+    """Where the log of a partition stood at first: every one somewhere else."""
+    return (group // 4 * 7_919 + partition * 104_729) * 977 % 1_000_000_000
+
+
 def commit_key(group: int, partition: int) -> bytes:
     """An offset-commit key, version 1."""
     name, topic = group_name(group).encode(), topic_name(group).encode()
@@ -68,10 +73,13 @@ def produce(bootstrap: str, topic: str, records: Iterator[tuple[int, bytes, byte
 def commits(
     groups: range, rounds: range, step: int, offsets_partitions: int, from_ms: int | None = None
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """`rounds` commits of every partition of the groups, 10 s apart, each `step` messages further on."""
-    keys = [(g % offsets_partitions, commit_key(g, p)) for g in groups for p in range(PARTITIONS_PER_GROUP)]
+    """`rounds` commits of every partition of the groups, 10 s apart and not all at once, each `step` further on."""
+    keys = [
+        (g % offsets_partitions, commit_key(g, p), base_offset(g, p), (g * 31 + p * 17) % 9_000)
+        for g in groups
+        for p in range(PARTITIONS_PER_GROUP)
+    ]
     start = from_ms if from_ms is not None else time.time_ns() // 1_000_000 - len(rounds) * 10_000
     for number, done in enumerate(rounds):
-        value = commit_value(1_000 + done * step, start + number * 10_000)
-        for partition, key in keys:
-            yield partition, key, value
+        for partition, key, base, late in keys:
+            yield partition, key, commit_value(base + done * step, start + number * 10_000 + late)

@@ -16,6 +16,8 @@ from warren.domain.rules import Evidence, Limits, Reason, Status, judge
 from warren.domain.windows import UNKNOWN, empty
 
 CHUNK = 20_000
+CELLS = 1_000_000
+"""Slots that are judged together; bounds the memory that lines with many intervals take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,12 @@ def evaluate_file(path: str, defaults: Defaults, out: TextIO | None = None, erro
     out, errors = out or sys.stdout, errors or sys.stderr
     now_ms = defaults.now_ms if defaults.now_ms is not None else time.time_ns() // 1_000_000
     try:
-        with _keep_open(sys.stdin) if path == "-" else Path(path).open(encoding="utf-8", errors="replace") as lines:
-            return evaluate_lines(lines, defaults, now_ms, out.write, errors.write)
+        opened = _keep_open(sys.stdin) if path == "-" else _open(path)
     except OSError as error:
         errors.write(f"cannot read {path}: {error.strerror}\n")
         return 1
+    with opened as lines:
+        return evaluate_lines(lines, defaults, now_ms, out.write, errors.write)
 
 
 def evaluate_lines(
@@ -81,6 +84,8 @@ def parse(line: str, defaults: Defaults, now_ms: int) -> Case:
         raw = json.loads(line)
     except ValueError as error:
         raise BadLine(f"not JSON: {error}") from None
+    except RecursionError:
+        raise BadLine("not JSON that can be read: nested too deeply") from None
     if not isinstance(raw, dict):
         raise BadLine("not a JSON object")
     offsets, times = _numbers(raw, "offsets"), _numbers(raw, "times_ms")
@@ -109,7 +114,12 @@ def judge_cases(cases: list[Case]) -> Iterator[dict[str, object]]:
     for place, case in enumerate(cases):
         facts = case.facts
         alike.setdefault((facts.intervals, facts.minimum_complete, facts.allowed_lag), []).append(place)
-    for (intervals, minimum_complete, allowed_lag), places in alike.items():
+    together = [
+        (limits, places[start : start + max(CELLS // limits[0], 1)])
+        for limits, places in alike.items()
+        for start in range(0, len(places), max(CELLS // limits[0], 1))
+    ]
+    for (intervals, minimum_complete, allowed_lag), places in together:
         windows = empty(len(places), intervals)
         evidence = Evidence(
             current_lag=np.full(len(places), UNKNOWN, dtype=np.int64),
@@ -175,6 +185,10 @@ def _share(raw: dict[str, Any], default: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise BadLine(f"minimum_complete is {value!r}: a number from 0 to 1 is allowed")
     return float(value)
+
+
+def _open(path: str) -> TextIO:
+    return Path(path).open(encoding="utf-8-sig", errors="replace")
 
 
 class _keep_open:  # noqa: N801 - a context manager that reads like a function

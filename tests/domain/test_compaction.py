@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,14 +34,12 @@ def folded(windows: Windows, events: Sequence[tuple[int, Event]], min_distance_m
     kept = sorted(
         (e.key, order, e.time_ms) for order, e in events if not e.is_tombstone and order >= barrier[e.key]
     )  # fmt: skip
-    row, order, time_ms = np.array(kept, np.int64).reshape(-1, 3).T.copy()
+    row, orders, time_ms = np.array(kept, np.int64).reshape(-1, 3).T.copy()
     unknown = np.full(len(kept), UNKNOWN, np.int64)
-    return append(windows, Commits(row, order * 10, time_ms, order, unknown, unknown, unknown), min_distance_ms)
+    return append(windows, Commits(row, orders * 10, time_ms, orders, unknown, unknown, unknown), min_distance_ms)
 
 
-def survivors(
-    events: Sequence[tuple[int, Event]], intervals: int, min_distance_ms: int
-) -> list[tuple[int, Event]]:
+def survivors(events: Sequence[tuple[int, Event]], intervals: int, min_distance_ms: int) -> list[tuple[int, Event]]:
     kept = keep_needed(
         np.array([event.key for _, event in events], np.int64),
         np.array([order for order, _ in events], np.int64),
@@ -73,7 +72,7 @@ def in_time(events: Sequence[Event], jitter: int) -> list[Event]:
     return [e._replace(time_ms=3 * n + e.time_ms % (jitter + 1)) for n, e in enumerate(events)]
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(
     before=events_drawn,
     batch=events_drawn,
@@ -98,14 +97,12 @@ def test_windows_from_the_survivors_are_the_windows_from_all(
 
     # Tasks compact their batches, and what is left of several once more, in whatever order the batches came.
     edges = [0, *sorted(min(cut, len(rest)) for cut in cuts), len(rest)]
-    parts = [survivors(rest[a:b], intervals, min_distance_ms) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [survivors(rest[a:b], intervals, min_distance_ms) for a, b in pairwise(edges)]
     shuffled.shuffle(parts)  # type: ignore[attr-defined]
     left = survivors([event for part in parts for event in part], intervals, min_distance_ms)
     compacted = folded(folded(empty(KEYS, intervals), prior, min_distance_ms), left, min_distance_ms)
     for field in fields(Windows):
-        np.testing.assert_array_equal(
-            getattr(compacted, field.name), getattr(whole, field.name), err_msg=field.name
-        )
+        np.testing.assert_array_equal(getattr(compacted, field.name), getattr(whole, field.name), err_msg=field.name)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,9 @@ OBSERVED_S = 120.0
 RATE = 1_000.0
 QUIET_RATE = 200.0
 BUSY, QUIET, OUTPUT = "busy", "quiet", "quiet-output"
-FILLED = 5_000
+FILLED = 12_000
+BEHIND = 10_000
+"""So far behind that no sample of the heads is as old as the message a group reads."""
 COMMIT_EVERY_S = {"0.2 s": 0.2, "1 s": 1.0, "5 s": 5.0, "20 s": 20.0}
 
 
@@ -49,7 +52,7 @@ def busy_groups(bootstrap: str) -> dict[str, Behaviour]:
         f"healthy {name}": Healthy(*at, f"busy-healthy-{number}", commit_every_s=every_s)
         for number, (name, every_s) in enumerate(COMMIT_EVERY_S.items())
     }
-    groups["1 % too slow"] = Slow(*at, "busy-slow", produced_rate=RATE, fraction=0.99, behind=1_000)
+    groups["1 % too slow"] = Slow(*at, "busy-slow", produced_rate=RATE, fraction=0.99, behind=BEHIND)
     return groups
 
 
@@ -263,7 +266,9 @@ def test_a_commit_is_in_the_snapshot_within_two_triggers(played: Played) -> None
         assert holds[0] <= later[1][0]
         took.append(holds[0] - committed_s)
     assert len(took) > 20
-    assert statistics.median(took) <= 2 * TRIGGER_S
+    # A machine on which a cycle does not fit into the trigger has a longer one.
+    apart_s = statistics.median(later - earlier for (earlier, _), (later, _) in pairwise(shown))
+    assert statistics.median(took) <= 2 * max(apart_s, TRIGGER_S)
 
 
 def test_every_snapshot_has_every_group_that_was_there_before(played: Played) -> None:

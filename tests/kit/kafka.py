@@ -33,14 +33,16 @@ def create_timed_topics(bootstrap: str, partitions: Mapping[str, int]) -> None:
     """Make topics whose messages carry the time at which the broker took them, so that heads at any time are known."""
     config = {"message.timestamp.type": "LogAppendTime"}
     wanted = [NewTopic(name, count, 1, config=config) for name, count in partitions.items()]
-    for made in admin(bootstrap).create_topics(wanted).values():
+    client = admin(bootstrap)
+    for made in client.create_topics(wanted).values():
         made.result(30)
     create_topics(bootstrap, partitions)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Delete a topic."""
-    admin(bootstrap).delete_topics([topic], operation_timeout=30)[topic].result(30)
+    client = admin(bootstrap)
+    client.delete_topics([topic], operation_timeout=30)[topic].result(30)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.kit.warrens import Seen
 from warren.domain.records import Kind, decode_commits, decode_keys
@@ -39,16 +39,19 @@ def read_topic(bootstrap: str, topic: str) -> list[Record]:
         }
     )
     try:
-        unread = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in unread])
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         records: list[Record] = []
+        unread = {partition for partition, end in ends.items() if end > 0}
         while unread:
-            for message in consumer.consume(10_000, timeout=0.5):
-                partition = message.partition() or 0
-                if message.error() is None:
-                    at, offset = message.timestamp()[1], message.offset() or 0
-                    records.append(Record(partition, offset, at, message.key(), message.value()))
-                else:
+            for message in consumer.consume(10_000, timeout=0.2):
+                partition, offset, error = message.partition() or 0, message.offset() or 0, message.error()
+                if error is None:
+                    records.append(Record(partition, offset, message.timestamp()[1], message.key(), message.value()))
+                # A partition that is written to all the time has no end, one that ends with a marker no last record.
+                is_end = error is not None and error.code() == KafkaError._PARTITION_EOF
+                if is_end or (error is None and offset >= ends[partition] - 1):
                     unread.discard(partition)
         return records
     finally:

@@ -1,4 +1,4 @@
-"""A Warren on some clusters: `warren run` as a process of its own, on a burrow.toml made here, and what it publishes."""
+"""A Warren on some clusters: `warren run` as a process of its own, its burrow.toml, and what it publishes."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def wait_for(holds: Callable[[], T | None], what: str, within_s: float = DEADLIN
 
 
 def sections_for(clusters: Mapping[str, str], *, trigger: float = 1.0, offset_refresh: int = 3) -> Sections:
-    """The sections of a burrow.toml that watches these clusters (by name, with their addresses), to be changed at will."""
+    """The sections of a burrow.toml that watches these clusters (name and address), to be changed at will."""
     sections: Sections = {}
     for name, bootstrap in clusters.items():
         servers = bootstrap.split(",")

@@ -19,10 +19,12 @@ def keep_needed(
     code: Ints, order: Ints, time_ms: Ints, is_tombstone: Bools, intervals: int, min_distance_ms: int
 ) -> Bools:
     """Marks what the windows need: of each key the newest tombstone, and after it the newest commits."""
+    is_dense = code.size > 0 and int(code.max()) < 4 * code.size
+    if code.size == 0 or (is_dense and not is_tombstone.any() and np.bincount(code).max() <= intervals):
+        # A cycle in the middle of ordinary life: no key has more commits than its window has slots.
+        return np.ones(code.size, dtype=np.bool_)
     by_key, starts, sizes = runs_by_code(code, order)
     kept = np.zeros(code.size, dtype=np.bool_)
-    if code.size == 0:
-        return kept
     tombstone = is_tombstone[by_key]
     later_tombstones = _count_later(tombstone, starts, sizes)
     is_alive = (later_tombstones == 0) & ~tombstone

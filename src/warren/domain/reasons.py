@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from warren.domain.rules import Reason
 
@@ -23,6 +24,8 @@ class Facts:
 
 def explain(reason: Reason, facts: Facts) -> str:
     """One sentence that names the rule and the numbers it was decided on."""
+    if not _bears_out(reason, facts):
+        return f"{_EARLIER[reason]}; commits have come or gone since, which are not judged yet; lag {_lag(facts)}"
     return _WORDS[reason](facts)
 
 
@@ -39,6 +42,15 @@ def in_words(milliseconds: int) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     days, hours = divmod(hours, 24)
     return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def _bears_out(reason: Reason, facts: Facts) -> bool:
+    """Whether the window can still tell the reason: that of a cluster which is away or read anew moves on unjudged."""
+    if reason == Reason.REWOUND:
+        return any(after < before for before, after in pairwise(facts.offsets))
+    if reason in (Reason.LAG_FELL, Reason.FALLING_BEHIND, Reason.LAG_STEADY):
+        return any(lag is not None for lag in facts.lags)
+    return reason not in _EARLIER or len(facts.offsets) > 0
 
 
 def _lag(facts: Facts) -> str:
@@ -146,4 +158,13 @@ _WORDS = {
     Reason.LAG_FELL: _lag_fell,
     Reason.FALLING_BEHIND: _falling_behind,
     Reason.LAG_STEADY: _lag_steady,
+}
+_EARLIER = {
+    Reason.STOPPED: "had stopped when last judged",
+    Reason.REWOUND: "had gone back when last judged",
+    Reason.WAS_CAUGHT_UP: "had been caught up when last judged",
+    Reason.STALLED: "had stalled when last judged",
+    Reason.LAG_FELL: "its lag went down when last judged",
+    Reason.FALLING_BEHIND: "was falling behind when last judged",
+    Reason.LAG_STEADY: "kept pace when last judged",
 }

@@ -18,8 +18,9 @@ from warren.domain.group_records import decode_groups
 from warren.domain.records import Kind, decode_commits, decode_group_names, decode_keys
 from warren.domain.rejects import REJECT_WORDS, Reject
 from warren.domain.windows import keep_newest
-from warren.pipeline.plan import CyclePlan
+from warren.pipeline.plan import CyclePlan, PlannedSource
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, Piece
+from warren.pipeline.worker import settle
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -48,6 +49,7 @@ def to_pieces(plan: CyclePlan) -> Callable[[Batches], Batches]:
     """The map side of a cycle: raw records in, Arrow tables addressed to buckets out."""
 
     def run(batches: Batches) -> Batches:
+        settle()
         task = _Task(plan)
         for batch in batches:
             task.take(batch)
@@ -180,16 +182,11 @@ class _Task:
         )
 
     def _is_wanted(self, group: pa.StringArray, place: Ints, source: Ints) -> Bools:
-        """Whether the storage section and any consumer section of the source accept the row's group."""
-        storage = self._plan.storage_filter
-        stored = accepts(group, storage.allowlist, storage.denylist)
+        """Whether the row's group is wanted from the row's source."""
         wanted = np.zeros(place.size, dtype=np.bool_)
         for number in np.unique(source):
-            accepted = np.zeros(len(group), dtype=np.bool_)
-            for wish in self._plan.sources[int(number)].filters:
-                accepted |= accepts(group, wish.allowlist, wish.denylist)
             rows = source == number
-            wanted[rows] = (accepted & stored)[place[rows]]
+            wanted[rows] = accepted(group, self._plan.sources[int(number)], self._plan)[place[rows]]
         return wanted
 
     def _owners(self, raw: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -228,9 +225,8 @@ class _Task:
             },
             schema=COMMITS,
         )
-        changed = np.flatnonzero(
-            ~values.is_tombstone & ((values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER))
-        )
+        is_read = (values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER)
+        changed = np.flatnonzero((~values.is_tombstone & is_read) | is_gone)
         record = _numbers(values.members["record"])
         return _owner_rows(cluster, group, changed, values.members, record), gone
 
@@ -268,6 +264,26 @@ def _decode_keys(raw: pa.Table) -> _Column:
     encoded = _whole(raw["key"]).dictionary_encode(null_encoding="encode")
     keys = decode_keys(encoded.dictionary)
     return _Column(encoded.dictionary, _numbers(encoded.indices), keys.kind, keys.reject)
+
+
+def keep_wanted(table: pa.Table, plan: CyclePlan) -> pa.Table:
+    """The rows whose group is wanted by the storage section and by any consumer section of its cluster."""
+    groups = _whole(table["group"]).dictionary_encode()
+    place, cluster = _numbers(groups.indices), _numbers(table["cluster"])
+    wanted = np.zeros(table.num_rows, dtype=np.bool_)
+    for source in plan.sources:
+        rows = cluster == source.cluster
+        wanted[rows] |= accepted(groups.dictionary, source, plan)[place[rows]]
+    return table.filter(pa.array(wanted))
+
+
+def accepted(group: pa.StringArray, source: PlannedSource, plan: CyclePlan) -> Bools:
+    """Whether the storage section and any consumer section of a source accept each group."""
+    storage = plan.storage_filter
+    taken = np.zeros(len(group), dtype=np.bool_)
+    for wish in source.filters:
+        taken |= accepts(group, wish.allowlist, wish.denylist)
+    return taken & accepts(group, storage.allowlist, storage.denylist)
 
 
 def pieces_of(table: pa.Table, what: Piece, plan: CyclePlan) -> Batches:

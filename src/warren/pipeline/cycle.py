@@ -15,7 +15,7 @@ from warren.config import Config, Consumer, to_spark_options
 from warren.domain.clocks import Skew
 from warren.domain.rules import Limits, Status
 from warren.errors import ClusterError, CorruptSnapshot
-from warren.pipeline.compact import pieces_of
+from warren.pipeline.compact import keep_wanted, pieces_of
 from warren.pipeline.flow import bucket_slots, flow
 from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
 from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
@@ -119,10 +119,6 @@ class Cycles:
                 log.error("manifest %d is unreadable and is removed: %s", sequence, error)
                 self._store.remove([sequence], [])
         self._kept = {m.sequence: (m.now_ms, {file.path for file in m.files()}) for m in kept}
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Remove what a cycle that died has left behind."""
         removed = self._store.sweep(path for _, paths in self._kept.values() for path in paths)
         if removed:
             log.info("removed %d files that no manifest names", removed)
@@ -140,8 +136,10 @@ class Cycles:
         try:
             manifest = self._attempt(samples, watch)
         except (PySparkException, Py4JError) as error:
+            # A writer that has taken over removes what we were just writing: then no cluster is at fault.
+            self._store.check_newest(self._manifest.sequence)
             log.warning("a cycle failed, looking for the cluster at fault: %s", _first_line(error))
-            self._sweep()
+            self._store.sweep_attempt(self._manifest.sequence + 1)
             manifest = self._attempt(self._without_unreadable(samples), watch)
         self._forget_old(manifest)
         watch.lap("clean-up")
@@ -305,10 +303,10 @@ class Cycles:
         for cluster, sample in answered.items():
             if sample.owners is not None:
                 table = _with_cluster(_with_marks(sample), self._names.index(cluster)).select(OWNERS.names)
-                batches += pieces_of(table.cast(OWNERS), Piece.OWNERS, plan)
+                batches += pieces_of(keep_wanted(table.cast(OWNERS), plan), Piece.OWNERS, plan)
         for cluster, held in seeds.items():
             table = _with_cluster(held, self._names.index(cluster)).select(SEEDS.names)
-            batches += pieces_of(table.cast(SEEDS), Piece.SEEDS, plan)
+            batches += pieces_of(keep_wanted(table.cast(SEEDS), plan), Piece.SEEDS, plan)
         return pa.Table.from_batches(batches)
 
     def _without_unreadable(self, samples: Mapping[str, ClusterSample]) -> dict[str, ClusterSample]:

@@ -95,16 +95,22 @@ class HeadHistory:
         return known
 
     def recent(self, rows: Ints, cluster: str, since_ms: int) -> tuple[Ints, bool]:
-        """The smallest head since a moment, and whether the history reaches back that far."""
+        """The smallest head since a moment, and whether the history reaches back that far.
+
+        Heads only grow, so the smallest is the first one known, counted from the last sample before that moment: where
+        samples are missing (a cluster or Warren was away) the head may still have been what it was then.
+        """
         held, begun, _ = self.times(cluster)
-        inside = [i for i, begin in zip(held, begun, strict=True) if begin >= since_ms]
-        if not inside:
-            return np.full(rows.size, UNKNOWN, dtype=np.int64), False
-        oldest, newest = self.at(inside[0], rows), self.newest(rows)
-        smaller = np.where(
-            (oldest == UNKNOWN) | (newest == UNKNOWN), np.maximum(oldest, newest), np.minimum(oldest, newest)
-        )
-        return smaller, bool(begun[0] < since_ms)
+        first = max(int(np.searchsorted(begun, since_ms, side="right")) - 1, 0)
+        smallest = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for sample in held[first:]:
+            missing = np.flatnonzero(smallest == UNKNOWN)
+            if missing.size == 0:
+                break
+            smallest[missing] = self.at(sample, rows[missing])
+        newest = self.newest(rows)
+        smallest = np.where((smallest == UNKNOWN) | (newest == UNKNOWN), smallest, np.minimum(smallest, newest))
+        return smallest, bool(begun.size and begun[0] <= since_ms)
 
     def lags(self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints) -> tuple[Ints, Ints, Ints]:
         """Lag and its bounds of commits of one cluster, their times already on our clock."""

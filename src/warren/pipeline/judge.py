@@ -28,6 +28,7 @@ from warren.pipeline.state import (
     sorted_by_name,
     to_table,
 )
+from warren.pipeline.worker import settle
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.store import Store
 
@@ -42,6 +43,7 @@ def judge_buckets(plan: CyclePlan) -> Callable[[Batches], Batches]:
     """The task of a cycle's second half: every bucket that is addressed in a partition is judged and written."""
 
     def run(batches: Batches) -> Batches:
+        settle()
         for bucket, pieces in _gathered(batches).items():
             summary = _judge_bucket(plan, bucket, pieces)
             answer = [pa.array([bucket], pa.int32()), pa.array([json.dumps(summary).encode()], pa.binary())]
@@ -77,10 +79,10 @@ def _judge_bucket(plan: CyclePlan, bucket: int, pieces: dict[Piece, pa.Table]) -
     state = with_commits(state, commits, placed, plan)
     state = with_seeds(state, tables[Piece.SEEDS])
     state = with_owners(state, tables[Piece.OWNERS])
+    if len(state.rows) > rows_before:
+        state = sorted_by_name(state)
     state = keep_living(state, plan)
     state = with_verdicts(state, plan)
-    if rows_before != len(state.rows) or placed.size:
-        state = sorted_by_name(state)
     groups = to_groups(state, groups_before, plan)
 
     stem = f"{plan.sequence:012d}-{bucket:04d}"
@@ -120,7 +122,7 @@ def with_rows_for(state: State, commits: pa.Table) -> tuple[State, Ints]:
 
 def with_commits(state: State, commits: pa.Table, placed: Ints, plan: CyclePlan) -> State:
     """Windows with the new commits at their end, less what tombstones have taken."""
-    if placed.size == 0:
+    if placed.size == 0 or len(state.rows) == 0:
         return state
     rows = state.rows
     order = _numbers(commits["order"])
@@ -193,7 +195,8 @@ def keep_living(state: State, plan: CyclePlan) -> State:
         for topic in cluster.gone_topics:
             code = Names(state.topics.values).codes(pa.array([topic]))[0]
             is_gone |= (rows.cluster == number) & (rows.topic == code)
-        for topic, at_ms in cluster.remade_topics:
+        for topic, looked_at_ms in cluster.remade_topics:
+            at_ms = looked_at_ms + cluster.skew_ms
             code = Names(state.topics.values).codes(pa.array([topic]))[0]
             is_gone |= (rows.cluster == number) & (rows.topic == code) & (rows.windows.time_ms[:, -1] <= at_ms)
     is_living = ~(is_expired | is_empty | is_gone)

@@ -77,7 +77,9 @@ def plan_reading(
             end=end.end,
             stuck_since_ms=_stuck_since(position, end, now_ms),
         )
-    return Reading(cluster, topic, spans, Source(topic_id, positions), tuple(notes), is_another_log)
+    # A topic that cannot be seen just now keeps its id, so that another one in its place is noticed.
+    after = Source(topic_id or (before.topic_id if before else ""), positions)
+    return Reading(cluster, topic, spans, after, tuple(notes), is_another_log)
 
 
 def _stuck_since(position: Position, end: PartitionEnds, now_ms: int) -> int | None:

@@ -129,20 +129,19 @@ class State:
     topics: Names
     people: Names
 
-    def key(self, cluster: Codes, group: Codes, topic: Codes, partition: Codes) -> Ints:
-        """One number for each (cluster, group, topic, partition), equal exactly where all four are."""
+    def _key(self, cluster: Codes, group: Codes, topic: Codes, partition: Codes, widest: int) -> Ints:
+        """One number for each (cluster, group, topic, partition below `widest`), equal exactly where all four are."""
         groups, topics = len(self.groups.values) + 1, len(self.topics.values) + 1
-        widest = int(max(partition.max(initial=0), self.rows.partition.max(initial=0))) + 2
-        clusters = int(max(cluster.max(initial=0), self.rows.cluster.max(initial=0))) + 1
-        if clusters * groups * topics * widest >= 2**62:
+        clusters = int(cluster.max(initial=0)) + 1
+        if clusters * groups * topics * (widest + 1) >= 2**62:
             raise OverflowError("a bucket holds more names than a key can tell apart: raise pipeline.buckets")
         key = (cluster.astype(np.int64) * groups + group) * topics + topic
-        return key * widest + partition + 1
+        return key * (widest + 1) + partition + 1
 
-    def find(self, wanted: Ints) -> Ints:
+    def _find(self, wanted: Ints, widest: int) -> Ints:
         """The row of each key, -1 where there is none."""
         rows = self.rows
-        own = self.key(rows.cluster, rows.group, rows.topic, rows.partition)
+        own = self._key(rows.cluster, rows.group, rows.topic, rows.partition, widest)
         if own.size == 0:
             return np.full(wanted.size, -1, dtype=np.int64)
         order = np.argsort(own, kind="stable")
@@ -152,8 +151,10 @@ class State:
 
     def place(self, cluster: Codes, group: Codes, topic: Codes, partition: Codes, may_add: NDArray[np.bool_]) -> Ints:
         """The row of each named partition, -1 where there is none; one that may be added is."""
-        key = self.key(cluster, group, topic, partition)
-        placed = self.find(key)
+        # Keys are only comparable when both sides are made with the same width.
+        widest = int(max(partition.max(initial=0), self.rows.partition.max(initial=0))) + 1
+        key = self._key(cluster, group, topic, partition, widest)
+        placed = self._find(key, widest)
         is_new = (placed == -1) & may_add
         if is_new.any():
             distinct, first = np.unique(key[is_new], return_index=True)
@@ -285,4 +286,10 @@ ENCODING = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in WINDOW_COL
 
 
 def _named(codes: Codes, names: pa.StringArray) -> pa.DictionaryArray:
+    """A column of names that carries only those in use: what is gone must not stay in the files for ever."""
+    is_used = np.zeros(len(names), dtype=np.bool_)
+    is_used[codes] = True
+    if not is_used.all():
+        codes = (np.cumsum(is_used, dtype=np.int32) - 1)[codes].astype(np.int32, copy=False)
+        names = names.filter(pa.array(is_used))
     return pa.DictionaryArray.from_arrays(pa.array(codes), names)

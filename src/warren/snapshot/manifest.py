@@ -120,7 +120,7 @@ def from_json(data: bytes) -> Manifest:
                 f"manifest format {raw['format']} is not {FORMAT}: written by another version of Warren"
             )
         return _manifest(raw)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CorruptSnapshot(f"a manifest that cannot be read: {error!r}") from error
 
 

@@ -70,15 +70,19 @@ class Snapshot:
         if found.num_rows == 0:
             return None
         row = found.to_pylist()[0]
-        return row, _plain(self._rows(bucket.partitions, row["first_row"], row["partitions"]))
+        first = row["first_row"]
+        return row, _plain(self._rows(bucket.partitions, range(first, first + row["partitions"])))
 
-    def _rows(self, file: File, first: int, count: int) -> pa.Table:
-        """Some rows of a Parquet file, reading only the row groups that hold them."""
+    def _rows(self, file: File, wanted: Sequence[int]) -> pa.Table:
+        """Some rows of a Parquet file, reading only the row groups that hold them, each once."""
         source = pq.ParquetFile(self.store.path(file), memory_map=True)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
         edges = np.concatenate([[0], np.cumsum(sizes)])
-        wanted = [i for i in range(len(sizes)) if edges[i] < first + count and edges[i + 1] > first]
-        return source.read_row_groups(wanted).slice(first - int(edges[wanted[0]]), count)
+        rows = np.asarray(wanted, dtype=np.int64)
+        home = np.searchsorted(edges, rows, side="right") - 1
+        held, place = np.unique(home, return_inverse=True)
+        first = np.concatenate([[0], np.cumsum([sizes[i] for i in held])])[:-1]
+        return source.read_row_groups(held.tolist()).take(pa.array(first[place] + rows - edges[home]))
 
     def topics(self) -> pa.Table:
         """Every topic of every cluster with where its partitions stand in `heads`."""
@@ -112,12 +116,15 @@ class Snapshot:
 
     def worst(self, groups: Sequence[dict[str, object]]) -> list[dict[str, object]]:
         """The worst partition of each of some groups, windows included; for lists that show a reason a group."""
-        return [self._worst_of(group) for group in groups]
-
-    def _worst_of(self, group: dict[str, object]) -> dict[str, object]:
-        bucket = self.manifest.buckets[int(str(group["bucket"]))]
-        table = _plain(self._rows(bucket.partitions, int(str(group["worst_row"])), 1))
-        found: dict[str, object] = table.to_pylist()[0]
+        found: list[dict[str, object]] = [{} for _ in groups]
+        by_bucket: dict[int, list[int]] = {}
+        for place, group in enumerate(groups):
+            by_bucket.setdefault(int(str(group["bucket"])), []).append(place)
+        for bucket, places in by_bucket.items():
+            wanted = [int(str(groups[place]["worst_row"])) for place in places]
+            rows = _plain(self._rows(self.manifest.buckets[bucket].partitions, wanted)).to_pylist()
+            for place, row in zip(places, rows, strict=True):
+                found[place] = row
         return found
 
 

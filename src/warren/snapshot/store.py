@@ -104,12 +104,17 @@ class Store:
         return from_json(self._manifest_path(sequence).read_bytes())
 
     def newest(self) -> Manifest:
-        """The manifest with the highest number; NoSnapshot when there is none."""
+        """The newest manifest that can be read; NoSnapshot when there is none at all."""
+        trouble: CorruptSnapshot | None = None
         for sequence in self.sequences():
             try:
                 return self.manifest(sequence)
             except FileNotFoundError:
                 continue
+            except CorruptSnapshot as error:
+                trouble = trouble or error
+        if trouble is not None:
+            raise trouble
         raise NoSnapshot(f"no snapshot in {self.root} yet: start `warren run`, or wait for its first cycle")
 
     def newest_whole(self) -> tuple[Manifest | None, list[str]]:
@@ -144,13 +149,11 @@ class Store:
         fault_point("after-draft")
         try:
             os.link(draft, final)
-        except FileExistsError:
-            raise Fenced(
-                f"another Warren has published manifest {manifest.sequence} in {self.root}: this one stops; "
-                "run only one `warren run` on a data directory"
-            ) from None
+        except (FileExistsError, FileNotFoundError):
+            # Without its draft this writer was taken for dead, and another one has cleaned up after it.
+            raise self._fenced(manifest.sequence) from None
         finally:
-            draft.unlink()
+            draft.unlink(missing_ok=True)
         _sync_directory(final.parent)
         fault_point("after-manifest")
 
@@ -163,6 +166,26 @@ class Store:
         for path in files:
             (self.root / path).unlink(missing_ok=True)
         fault_point("after-cleanup")
+
+    def sweep_attempt(self, sequence: int) -> int:
+        """Remove what a cycle that failed has written; another writer's files never carry its number."""
+        removed = 0
+        for kind in KINDS:
+            for path in (self.root / kind).glob(f"{sequence:012d}-*"):
+                path.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    def check_newest(self, sequence: int) -> None:
+        """Fenced when there is a newer manifest than this one, which must be the writer's own."""
+        if max(self.sequences(), default=0) > sequence:
+            raise self._fenced(sequence + 1)
+
+    def _fenced(self, sequence: int) -> Fenced:
+        return Fenced(
+            f"another Warren has published manifest {sequence} in {self.root}: this one stops; "
+            "run only one `warren run` on a data directory"
+        )
 
     def sweep(self, named: Iterable[str]) -> int:
         """Remove every file that is not named; only for the writer whose manifest is the newest."""

@@ -1,0 +1,228 @@
+"""Cycles without Spark and Kafka: plans, raw records and pieces made by hand, and buckets judged in-process."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from warren.domain.buckets import bucket_of
+from warren.domain.rules import Limits
+from warren.domain.windows import UNKNOWN
+from warren.pipeline.compact import pieces_of, to_pieces
+from warren.pipeline.head_files import HeadFiles, thinned
+from warren.pipeline.judge import judge_buckets
+from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
+from warren.pipeline.schemas import COMMITS, OWNERS, SEEDS, Piece
+from warren.snapshot.manifest import Bucket, ClusterState, File, HeadSample, Manifest
+from warren.snapshot.store import Store
+from warren.sources.samples import ClusterSample, Topic
+
+NOW = 1_700_000_000_000
+
+_RAW = pa.schema(
+    [
+        ("source", pa.int32()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+_PIECES = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("what", pa.int32()), ("piece", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of an offsets topic as Spark hands it over."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    source: int = 0
+    partition: int = 0
+
+
+def raw(records: Iterable[Record]) -> pa.RecordBatch:
+    """Records as a batch of Spark's."""
+    rows = [{name: getattr(record, name) for name in _RAW.names} for record in records]
+    return pa.RecordBatch.from_pylist(rows, schema=_RAW)
+
+
+def plan(root: Path, **changes: Any) -> CyclePlan:
+    """A plan for one cluster with one offsets topic and a single bucket, with some things changed."""
+    made = CyclePlan(
+        root=str(root),
+        sequence=1,
+        now_ms=NOW,
+        intervals=10,
+        min_distance_ms=0,
+        expire_ms=604_800_000,
+        limits=Limits(),
+        clusters=(PlannedCluster("local", is_judged=True),),
+        sources=(PlannedSource(0, (GroupFilter(),)),),
+        slots=(0,),
+        state=(),
+        heads=(),
+    )
+    return replace(made, **changes)
+
+
+def opened(batches: Iterable[pa.RecordBatch]) -> dict[Piece, dict[int, list[dict[str, Any]]]]:
+    """What pieces hold: by kind and bucket, rows as dictionaries."""
+    found: dict[Piece, dict[int, list[dict[str, Any]]]] = {what: {} for what in Piece}
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        table = pa.ipc.open_stream(row["piece"]).read_all()
+        found[Piece(row["what"])].setdefault(row["bucket"], []).extend(table.to_pylist())
+    return found
+
+
+def compacted(made: CyclePlan, *batches: Sequence[Record]) -> dict[Piece, list[dict[str, Any]]]:
+    """Records through the map side, as rows by kind; every group must be in its own bucket."""
+    pieces = opened(to_pieces(made)(raw(records) for records in batches))
+    for what in (Piece.COMMITS, Piece.OWNERS):
+        for bucket, rows in pieces[what].items():
+            for row in rows:
+                cluster = made.clusters[row["cluster"]].name
+                assert bucket_of(cluster, pa.array([row["group"]]), made.buckets).tolist() == [bucket]
+    return {what: [row for rows in held.values() for row in rows] for what, held in pieces.items()}
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A decoded commit; without an offset a tombstone, without a topic that of a whole group."""
+
+    group: str
+    topic: str | None
+    partition: int
+    offset: int | None
+    time_ms: int
+    order: int
+    cluster: int = 0
+
+
+def commits_table(commits: Iterable[Commit]) -> pa.Table:
+    """Commits as the map side hands them over."""
+    rows = [
+        {
+            "cluster": c.cluster,
+            "group": c.group,
+            "topic": c.topic,
+            "partition": c.partition,
+            "offset": c.offset or 0,
+            "time_ms": c.time_ms,
+            "order": c.order,
+            "is_tombstone": c.offset is None,
+        }
+        for c in commits
+    ]
+    return pa.Table.from_pylist(rows, schema=COMMITS)
+
+
+@dataclass
+class Rehearsal:
+    """Cycles in a row on one data directory: the driver's part by hand, the tasks' part as it is."""
+
+    root: Path
+    plan: CyclePlan
+    heads: list[HeadSample] = field(default_factory=list)
+    head_files: HeadFiles = field(init=False)
+    store: Store = field(init=False)
+    summaries: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.root)
+        self.store.create()
+        self.head_files = HeadFiles(self.store, None)
+
+    def look(self, now_ms: int, heads: Mapping[str, Mapping[str, Sequence[int]]], ids: Mapping[str, str] = {}) -> None:
+        """Sample heads: cluster, topic, the head of each partition."""
+        samples = {}
+        for cluster, topics in heads.items():
+            held = tuple(Topic(name, ids.get(name, name), len(topics[name])) for name in sorted(topics))
+            values = np.array([head for topic in held for head in topics[topic.name]], np.int64)
+            samples[cluster] = ClusterSample(
+                cluster,
+                heads_at_ms=(now_ms, now_ms),
+                topics=held,
+                heads=values,
+                log_starts=np.where(values == UNKNOWN, UNKNOWN, 0),
+            )
+        names = [cluster.name for cluster in self.plan.clusters]
+        self.heads.append(self.head_files.write(self.plan.sequence, names, samples))
+        self.head_files.published()
+
+    def cycle(
+        self,
+        now_ms: int,
+        commits: Iterable[Commit] = (),
+        owners: Sequence[Mapping[str, Any]] = (),
+        seeds: Sequence[Mapping[str, Any]] = (),
+        **changes: Any,
+    ) -> dict[tuple[str, str, str, int], dict[str, Any]]:
+        """Judge all buckets once and give the partitions by name."""
+        made = replace(
+            self.plan, sequence=self.plan.sequence + 1, now_ms=now_ms, heads=thinned(self.heads, now_ms), **changes
+        )
+        calls = [{"slot": slot, "bucket": bucket, "what": 0} for bucket, slot in enumerate(made.slots)]
+        pieces = [pa.RecordBatch.from_pylist(calls, schema=_PIECES)]
+        pieces += pieces_of(commits_table(commits), Piece.COMMITS, made)
+        pieces += pieces_of(pa.Table.from_pylist(list(owners), schema=OWNERS), Piece.OWNERS, made)
+        pieces += pieces_of(pa.Table.from_pylist(list(seeds), schema=SEEDS), Piece.SEEDS, made)
+        answers = [row for batch in judge_buckets(made)(pieces) for row in batch.to_pylist()]
+        self.summaries = {row["bucket"]: json.loads(row["summary"]) for row in answers}
+        buckets = tuple(to_bucket(self.summaries[number]["bucket"]) for number in range(made.buckets))
+        self.plan = replace(made, state=buckets)
+        return self.partitions()
+
+    def partitions(self) -> dict[tuple[str, str, str, int], dict[str, Any]]:
+        """The partitions as they were judged last."""
+        rows = [row for bucket in self.plan.state for row in self.store.read_parquet(bucket.partitions).to_pylist()]
+        found = {(row["cluster"], row["group"], row["topic"], row["partition"]): row for row in rows}
+        assert len(found) == len(rows), "a partition has two rows"
+        return found
+
+    def groups(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The groups as they were judged last."""
+        rows = [row for bucket in self.plan.state for row in self.store.read_parquet(bucket.groups).to_pylist()]
+        found = {(row["cluster"], row["group"]): row for row in rows}
+        assert len(found) == len(rows), "a group has two rows"
+        return found
+
+    def manifest(self, **changes: Any) -> Manifest:
+        """A manifest of what was judged last."""
+        return manifest(self.plan, heads=tuple(self.heads), **changes)
+
+
+def to_bucket(held: Mapping[str, Any]) -> Bucket:
+    """A bucket's files from a task's answer."""
+    return Bucket(File(**held["partitions"]), File(**held["groups"]), held["partition_rows"], held["group_rows"])
+
+
+def cluster_state(**changes: Any) -> ClusterState:
+    """A cluster in good health."""
+    made = ClusterState(None, None, False, {}, False, 0, None, {}, {}, 0, "OK")
+    return replace(made, **changes)
+
+
+def manifest(made: CyclePlan, **changes: Any) -> Manifest:
+    """The manifest of a plan that was carried out."""
+    result = Manifest(
+        sequence=made.sequence,
+        predecessor=None,
+        epoch=1,
+        now_ms=made.now_ms,
+        intervals=made.intervals,
+        minimum_complete=made.limits.minimum_complete,
+        allowed_lag=made.limits.allowed_lag,
+        trigger_ms=10_000,
+        buckets=made.state,
+        heads=made.heads,
+        clusters={cluster.name: cluster_state() for cluster in made.clusters},
+    )
+    return replace(result, **changes)
