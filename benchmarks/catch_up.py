@@ -48,6 +48,7 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
     config = Config({"bench": cluster}, {"bench": consumer}, pipeline=Pipeline(max_records=sent + 1))
     rows: list[dict[str, object]] = []
     rates = []
+    partitions = 0
     with Watch(targets(config), 1) as watch:
         watch.sample(LOOK_TIMEOUT_S)
         spark = start_session("local[*]", spark_connector_jars(), java_home())

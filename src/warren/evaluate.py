@@ -125,7 +125,7 @@ def judge_cases(cases: list[Case]) -> Iterator[dict[str, object]]:
             current_lag=np.full(len(places), UNKNOWN, dtype=np.int64),
             recent_head=np.full(len(places), UNKNOWN, dtype=np.int64),
             is_recent_whole=np.ones(len(places), dtype=np.bool_),
-            trend_floor=np.full(len(places), UNKNOWN, dtype=np.int64),
+            trend_floor=np.full(len(places), UNKNOWN, dtype=np.float64),
         )
         now_ms = np.zeros(len(places), dtype=np.int64)
         for row, place in enumerate(places):

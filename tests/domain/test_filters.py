@@ -68,9 +68,7 @@ def test_any_column_is_judged_as_one_group_at_a_time_would_be(
     assert accepts(column, allowlist, denylist).tolist() == expected
     assert accepts(column.dictionary_encode(), allowlist, denylist).tolist() == expected
     assert accepts(column.cast(pa.large_string()), allowlist, denylist).tolist() == expected
-    assert (
-        accepts(pa.concat_arrays([column, column])[len(groups) :], allowlist, denylist).tolist() == expected
-    )
+    assert accepts(pa.concat_arrays([column, column])[len(groups) :], allowlist, denylist).tolist() == expected
 
 
 def test_the_mask_is_a_boolean_array_of_its_own() -> None:

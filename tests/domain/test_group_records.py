@@ -20,9 +20,7 @@ names = st.text(max_size=20)
 shares = st.dictionaries(names, st.lists(st.integers(0, 2**31 - 1), max_size=4), max_size=3)
 members = st.lists(st.tuples(names, names, shares), max_size=3)
 group_values = st.builds(
-    lambda people, version, kind: group_value(
-        [member(*each) for each in people], version, protocol_type=kind
-    ),
+    lambda people, version, kind: group_value([member(*each) for each in people], version, protocol_type=kind),
     members,
     st.integers(0, 4),
     st.sampled_from(["consumer", "connect", ""]),
@@ -45,9 +43,7 @@ def owned(groups: GroupValues) -> list[Owned]:
 
 def rows(record: int, client_id: str, host: str, partitions: Shares) -> list[Owned]:
     return [
-        (record, str(topic), number, host, client_id)
-        for topic, numbers in partitions.items()
-        for number in numbers
+        (record, str(topic), number, host, client_id) for topic, numbers in partitions.items() for number in numbers
     ]
 
 

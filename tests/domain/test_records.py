@@ -201,9 +201,7 @@ def test_a_null_value_is_a_tombstone() -> None:
     ],
 )
 def test_a_broken_commit_is_a_reject_and_its_neighbours_are_not(value: bytes, reason: Reject) -> None:
-    commits = decode_commits(
-        column([commit_value(1, NOW_MS), value, None, value, commit_value(2, NOW_MS, 1)])
-    )
+    commits = decode_commits(column([commit_value(1, NOW_MS), value, None, value, commit_value(2, NOW_MS, 1)]))
     reject = (-1, -1, reason, False)
     assert commit_rows(commits) == [
         (1, NOW_MS, Reject.NONE, False),

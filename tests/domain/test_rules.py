@@ -32,7 +32,8 @@ class Case:
     limits: Limits = field(default_factory=Limits)
     intervals: int = 10
     spread: Sequence[tuple[int, int]] | None = None
-    trend_floor: int = UNKNOWN
+    trend_floor: float = UNKNOWN
+    elapsed_ms: int = 0
 
     @property
     def times(self) -> list[int]:
@@ -66,7 +67,8 @@ def judged(cases: Sequence[Case]) -> Verdicts:
         np.array([UNKNOWN if case.current_lag is None else case.current_lag for case in cases], np.int64),
         np.array([min(case.recent_heads, default=UNKNOWN) for case in cases], np.int64),
         np.array([case.is_recent_whole for case in cases], np.bool_),
-        np.array([case.trend_floor for case in cases], np.int64),
+        np.array([case.trend_floor for case in cases], np.float64),
+        cases[0].elapsed_ms,
     )
     return judge(windows, evidence, np.array([case.now for case in cases], np.int64), cases[0].limits)
 
@@ -246,7 +248,8 @@ def test_complete_is_the_filled_share_as_float32() -> None:
 
 def test_no_partitions_at_all() -> None:
     nothing = np.zeros(0, np.int64)
-    verdicts = judge(empty(0, 10), Evidence(nothing, nothing, nothing > 0, nothing), nothing, Limits())
+    evidence = Evidence(nothing, nothing, nothing > 0, nothing.astype(np.float64))
+    verdicts = judge(empty(0, 10), evidence, nothing, Limits())
     assert verdicts.status.size == verdicts.reason.size == verdicts.complete.size == 0
 
 
@@ -333,10 +336,11 @@ class Sampled:
 
 def verdicts_over(topic: Sampled, commits: Sequence[tuple[int, int]]) -> list[Reason]:
     """The reason after every commit from the tenth on, the floor of the rise carried along as the state does."""
-    floor, reasons = UNKNOWN, []
+    floor, reasons = float(UNKNOWN), []
     for end in range(10, len(commits) + 1):
-        verdicts = judged([replace(topic.case(commits[end - 10 : end]), trend_floor=floor)])
-        floor = int(verdicts.trend_floor[0])
+        elapsed_ms = commits[end - 1][0] - commits[end - 2][0]
+        verdicts = judged([replace(topic.case(commits[end - 10 : end]), trend_floor=floor, elapsed_ms=elapsed_ms)])
+        floor = float(verdicts.trend_floor[0])
         reasons.append(Reason(int(verdicts.reason[0])))
     return reasons
 
@@ -377,6 +381,15 @@ def test_a_slow_rise_within_the_noise_of_a_window_is_told_over_several(commit_ev
     assert reasons[0] != Reason.FALLING_BEHIND
     first = reasons.index(Reason.FALLING_BEHIND)
     assert set(reasons[first:]) == {Reason.FALLING_BEHIND}
+
+
+def test_a_lag_that_stays_where_it_rose_to_is_steady_again() -> None:
+    topic = Sampled(rate=1.0)
+    # Behind by 20 s, then for good by 24 s: the step is a rise, but it does not go on.
+    commits = [(t, t - (20_000 if t < 200_000 else 24_000)) for t in range(30_010, 3_000_000, 5_000)]
+    reasons = verdicts_over(topic, commits)
+    assert Reason.FALLING_BEHIND in reasons
+    assert set(reasons[-100:]) == {Reason.LAG_STEADY}
 
 
 def test_the_low_bound_decides_whether_the_lag_was_zero() -> None:

@@ -24,9 +24,7 @@ def is_bad(raw: bytes) -> bool:
 
 
 @unhurried
-@given(
-    st.lists(st.one_of(tricky, cut, st.text(max_size=6).map(str.encode), st.binary(max_size=6)), max_size=20)
-)
+@given(st.lists(st.one_of(tricky, cut, st.text(max_size=6).map(str.encode), st.binary(max_size=6)), max_size=20))
 def test_bad_strings_are_those_python_cannot_decode(strings: list[bytes]) -> None:
     data = np.frombuffer(b"??" + b"".join(strings), np.uint8)
     offsets = 2 + np.cumsum([0, *map(len, strings)])

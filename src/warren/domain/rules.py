@@ -15,6 +15,7 @@ from warren.domain.windows import UNKNOWN, Windows, take_rows
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 class Status(IntEnum):
@@ -59,6 +60,10 @@ NOISE_SHARE = 0.1
 """How much of a lag's uncertainty (high - low) a move must exceed to be a trend: interpolation is that good."""
 
 
+TREND_MS = 600_000
+"""How fast the beginning of a rise is forgotten: a lag that has stayed where it rose to is a steady one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What the evaluator section allows."""
@@ -78,7 +83,8 @@ class Evidence:
     current_lag: Ints
     recent_head: Ints
     is_recent_whole: Bools
-    trend_floor: Ints
+    trend_floor: Floats
+    elapsed_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -88,7 +94,7 @@ class Verdicts:
     status: NDArray[np.int8]
     reason: NDArray[np.int8]
     complete: NDArray[np.float32]
-    trend_floor: Ints
+    trend_floor: Floats
 
 
 def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) -> Verdicts:
@@ -96,7 +102,7 @@ def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) ->
     n, intervals = windows.offset.shape
     reason = np.full(n, Reason.NOT_JUDGED, dtype=np.int8)
     complete = windows.count.astype(np.float32) / np.float32(intervals)
-    trend_floor = np.full(n, UNKNOWN, dtype=np.int64)
+    trend_floor = np.full(n, UNKNOWN, dtype=np.float64)
 
     has_no_commits = windows.count == 0
     is_incomplete = complete < np.float32(limits.minimum_complete)
@@ -113,7 +119,7 @@ def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) ->
             take_rows(windows, behind),
             evidence.recent_head[behind],
             evidence.is_recent_whole[behind],
-            evidence.trend_floor[behind],
+            relaxed(take_rows(windows, behind), evidence.trend_floor[behind], evidence.elapsed_ms),
             now_ms[behind],
             limits.allowed_lag,
         )
@@ -121,8 +127,8 @@ def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) ->
 
 
 def _judge_behind(
-    windows: Windows, recent_head: Ints, is_recent_whole: Bools, floor: Ints, now_ms: Ints, allowed_lag: int
-) -> tuple[NDArray[np.int8], Ints]:
+    windows: Windows, recent_head: Ints, is_recent_whole: Bools, floor: Floats, now_ms: Ints, allowed_lag: int
+) -> tuple[NDArray[np.int8], Floats]:
     """The rungs for partitions whose current lag is more than allowed."""
     stopped = is_stopped(windows, now_ms) & ~was_recently_caught_up(windows, recent_head)
     # One commit has no span to compare with: until the recent past is seen whole it may simply be slow to commit.
@@ -204,10 +210,18 @@ class Trend:
 
     has_fallen: Bools
     has_risen: Bools
-    floor: Ints
+    floor: Floats
 
 
-def lag_trend(windows: Windows, known: Bools, floor: Ints) -> Trend:
+def relaxed(windows: Windows, floor: Floats, elapsed_ms: int) -> Floats:
+    """The beginning of a rise, drawn towards the window's oldest lag as time goes by."""
+    known = (windows.lag != UNKNOWN) & is_filled(windows)
+    first = windows.lag[np.arange(floor.size), known.argmax(axis=1)]
+    share = 1.0 - float(np.exp(-elapsed_ms / TREND_MS))
+    return np.where((floor == UNKNOWN) | (first == UNKNOWN), floor, floor + share * (first - floor))
+
+
+def lag_trend(windows: Windows, known: Bools, floor: Floats) -> Trend:
     """Tell a rise and a fall of the lag from noise, looking back past the window to where the rise began."""
     lag = windows.lag
     noise = np.where(known, windows.lag_high - windows.lag_low, 0).max(axis=1, initial=0)

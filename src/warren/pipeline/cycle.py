@@ -265,6 +265,7 @@ class Cycles:
             slots=self._slots,
             state=self._manifest.buckets,
             heads=heads,
+            elapsed_ms=max(now_ms - self._manifest.now_ms, 0) if self._manifest.now_ms else 0,
             storage_filter=GroupFilter(storage.group_allowlist, storage.group_denylist),
         )
 

@@ -218,7 +218,11 @@ def with_verdicts(state: State, plan: CyclePlan) -> State:
         rows.current_lag[own] = current_lag(rows.committed_offset[own], rows.head[own])
         recent, is_whole = history.recent(own, cluster.name, plan.now_ms - cluster.ring_ms)
         evidence = Evidence(
-            rows.current_lag[own], recent, np.full(own.size, is_whole, dtype=np.bool_), rows.trend_floor[own]
+            rows.current_lag[own],
+            recent,
+            np.full(own.size, is_whole, dtype=np.bool_),
+            rows.trend_floor[own],
+            plan.elapsed_ms,
         )
         whole = own.size == len(rows)
         windows = rows.windows if whole else select(rows, own).windows

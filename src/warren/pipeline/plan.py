@@ -51,6 +51,7 @@ class CyclePlan:
     slots: tuple[int, ...]
     state: tuple[Bucket, ...]
     heads: tuple[HeadSample, ...]
+    elapsed_ms: int = 0
     storage_filter: GroupFilter = field(default_factory=GroupFilter)
 
     @property

@@ -67,7 +67,7 @@ class Rows:
     committed_offset: Ints
     head: Ints
     log_start: Ints
-    trend_floor: Ints
+    trend_floor: NDArray[np.float64]
     windows: Windows
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ def new_rows(n: int, intervals: int) -> Rows:
         committed_offset=unknown(),
         head=unknown(),
         log_start=unknown(),
-        trend_floor=unknown(),
+        trend_floor=np.full(n, UNKNOWN, dtype=np.float64),
         status=np.ones(n, dtype=np.int8),
         reason=np.zeros(n, dtype=np.int8),
         since_ms=np.zeros(n, dtype=np.int64),

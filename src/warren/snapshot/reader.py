@@ -97,7 +97,7 @@ class Snapshot:
     def facts(self, partition: dict[str, object]) -> Facts:
         """The numbers behind a partition's verdict."""
         row: dict[str, list[int]] = partition  # type: ignore[assignment]
-        current, floor = int(str(partition["current_lag"])), int(str(partition["trend_floor"]))
+        current, floor = int(str(partition["current_lag"])), float(str(partition["trend_floor"]))
         return Facts(
             offsets=row["offsets"],
             times_ms=row["times_ms"],
@@ -107,7 +107,7 @@ class Snapshot:
             intervals=self.manifest.intervals,
             minimum_complete=self.manifest.minimum_complete,
             allowed_lag=self.manifest.allowed_lag,
-            trend_floor=None if floor == UNKNOWN else floor,
+            trend_floor=None if floor == UNKNOWN else round(floor),
         )
 
     def reason(self, partition: dict[str, object]) -> str:

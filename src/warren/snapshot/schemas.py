@@ -23,7 +23,7 @@ PARTITIONS = pa.schema(
         ("committed_offset", pa.int64()),
         ("head", pa.int64()),
         ("log_start", pa.int64()),
-        ("trend_floor", pa.int64()),
+        ("trend_floor", pa.float64()),
         ("start_offset", pa.int64()),
         ("start_ms", pa.int64()),
         ("start_lag", pa.int64()),
