@@ -68,9 +68,10 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
                          "cpu_s": "jvm {:.1f}, workers {:.1f}, broker {:.1f}".format(*used)})  # fmt: skip
             shutil.rmtree(root)
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-        rows.append({"run": "median of warm", "seconds": round(sent / statistics.median(rates[1:]), 2),
-                     "commits_per_s": round(statistics.median(rates[1:])),
-                     "partitions": partitions, "cpu_s": f"peak: JVM {peak_mib(jvm)} MiB, workers {workers_mib()} MiB"})  # fmt: skip
+        memory = f"peak: JVM {peak_mib(jvm)} MiB, workers {workers_mib()} MiB"
+        middle = statistics.median(rates[1:])
+        rows.append({"run": "median of warm", "seconds": round(sent / middle, 2), "commits_per_s": round(middle),
+                     "partitions": partitions, "cpu_s": memory})  # fmt: skip
         spark.stop()
     return rows
 

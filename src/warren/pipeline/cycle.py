@@ -275,7 +275,7 @@ class Cycles:
             if reading.spans:
                 consumer = self._offsets_topics[reading.cluster, reading.topic][0]
                 options = to_spark_options(consumer, self._config.profile_of(consumer))
-                scans.append(read_commits(self._spark, number, options, reading.topic, reading.spans))
+                scans.append(read_commits(self._spark, number, reading.cluster, options, reading.topic, reading.spans))
         return scans
 
     def _seeds(self, answered: Mapping[str, ClusterSample]) -> dict[str, pa.Table]:

@@ -17,10 +17,13 @@ class Span:
 
 
 def read_commits(
-    spark: SparkSession, number: int, options: Mapping[str, str], topic: str, spans: Mapping[int, Span]
+    spark: SparkSession, number: int, cluster: str, options: Mapping[str, str], topic: str, spans: Mapping[int, Span]
 ) -> DataFrame:
     """The records of some spans of an offsets topic; `number` tells the source among those of the cycle."""
-    reader = spark.read.format("kafka").options(**{**_READ, **options})
+    # The consumers of one cycle are used again by the next only if the group id stays the same. Spark finds them by it
+    # and by topic and partition, which are the same in all clusters.
+    own = {"kafka.group.id": f"warren-reader-{cluster}"}
+    reader = spark.read.format("kafka").options(**{**_READ, **own, **options})
     return (
         reader.option("assign", json.dumps({topic: sorted(spans)}))
         .option("startingOffsets", json.dumps({topic: {str(p): s.start for p, s in spans.items()}}))
@@ -35,8 +38,6 @@ _READ = {
     "kafka.isolation.level": "read_committed",
     # A compacted topic has gaps by nature.
     "failOnDataLoss": "false",
-    # The consumers of one cycle are used again by the next only if the group id stays the same.
-    "kafka.group.id": "warren-reader",
     "kafka.fetch.max.wait.ms": "10",
     "kafka.max.poll.records": "20000",
     # A cluster that goes away while it is read is given up on before the others have waited long.
