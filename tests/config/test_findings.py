@@ -72,7 +72,5 @@ def test_values_are_shown_on_one_line_and_not_too_long() -> None:
 
 
 def test_only_a_near_name_is_suggested() -> None:
-    assert (
-        did_you_mean("topic-refesh", ["offset-refresh", "topic-refresh"]) == "; did you mean topic-refresh?"
-    )
+    assert did_you_mean("topic-refesh", ["offset-refresh", "topic-refresh"]) == "; did you mean topic-refresh?"
     assert did_you_mean("colour", ["servers", "cluster"]) == ""

@@ -34,9 +34,7 @@ def test_the_profile_gives_client_id_and_timeouts() -> None:
 
 
 @pytest.mark.parametrize(("read_timeout", "call_timeout"), [(1, "60000"), (60, "60000"), (300, "300000")])
-def test_java_never_gets_a_request_timeout_above_that_of_the_call(
-    read_timeout: int, call_timeout: str
-) -> None:
+def test_java_never_gets_a_request_timeout_above_that_of_the_call(read_timeout: int, call_timeout: str) -> None:
     options = to_spark_options(CONSUMER, ClientProfile(read_timeout=read_timeout))
     assert options["kafka.default.api.timeout.ms"] == call_timeout
 
@@ -56,9 +54,7 @@ def test_librdkafka_knows_every_setting(timeout: int) -> None:
         (ClientProfile(name="safe", iam="x"), "[client-profile.safe] iam: AWS IAM lands in a later version"),
     ],
 )
-def test_a_profile_that_asks_for_security_never_gets_an_open_connection(
-    profile: ClientProfile, words: str
-) -> None:
+def test_a_profile_that_asks_for_security_never_gets_an_open_connection(profile: ClientProfile, words: str) -> None:
     for settings_of in (to_librdkafka, to_spark_options):
         with pytest.raises(ConfigError) as refusal:
             settings_of(CLUSTER, profile)

@@ -59,9 +59,7 @@ def test_the_file_of_a_first_try_with_one_broker_loads_unchanged() -> None:
     config = load(DATA / "one_broker")
     assert config == Config(
         clusters={
-            "local": Cluster(
-                "local", ("localhost:9092",), client_profile="local", topic_refresh=120, offset_refresh=30
-            )
+            "local": Cluster("local", ("localhost:9092",), client_profile="local", topic_refresh=120, offset_refresh=30)
         },
         consumers={
             "local": Consumer(
@@ -74,9 +72,7 @@ def test_the_file_of_a_first_try_with_one_broker_loads_unchanged() -> None:
         },
         storage=Storage(intervals=15, expire_group=604800, min_distance=1, name="default"),
         evaluator=Evaluator(),
-        client_profiles={
-            "local": ClientProfile(client_id="burrow-local", kafka_version="2.0.0", name="local")
-        },
+        client_profiles={"local": ClientProfile(client_id="burrow-local", kafka_version="2.0.0", name="local")},
         pipeline=Pipeline(data_dir=DATA / "one_broker" / "warren-data"),
     )
     assert config.profile_of(config.clusters["local"]).client_id == "burrow-local"
@@ -186,9 +182,7 @@ def test_every_key_is_read(config_dir: Path) -> None:
     assert config == Config(
         clusters={"EU.west": Cluster("EU.west", ("a:1", "10.0.0.1:2", "[fe80::1]:65535"), "mine", 1, 2, 3)},
         consumers={
-            "commits": Consumer(
-                "commits", "EU.west", ("a:1",), "mine", "offsets.of-mine", True, True, "^a", "b$"
-            )
+            "commits": Consumer("commits", "EU.west", ("a:1",), "mine", "offsets.of-mine", True, True, "^a", "b$")
         },
         client_profiles={"mine": ClientProfile("me", 4, 5, kafka_version="3.9.0", name="mine")},
         storage=Storage(6, 7, 8, "x", "y", 9, 0, name="s"),
@@ -226,14 +220,8 @@ def test_every_key_is_read(config_dir: Path) -> None:
         (
             CLUSTER + '[consumer.c]\nclass-name = "kafka"',
             [
-                (
-                    "burrow.toml:5: [consumer.c] cluster is missing:"
-                    " must be the name of a [cluster.NAME] section"
-                ),
-                (
-                    "burrow.toml:5: [consumer.c] servers is missing:"
-                    ' must be a list of "host:port" strings, at least one'
-                ),
+                ("burrow.toml:5: [consumer.c] cluster is missing: must be the name of a [cluster.NAME] section"),
+                ('burrow.toml:5: [consumer.c] servers is missing: must be a list of "host:port" strings, at least one'),
             ],
         ),
         (
@@ -277,21 +265,11 @@ def test_every_key_is_read(config_dir: Path) -> None:
         ),
         (
             SMALLEST + '[storage]\nclass-name = "inmemory"',
-            [
-                (
-                    "burrow.toml:11: [storage] class-name must be in one section with a name,"
-                    " such as [storage.local]"
-                )
-            ],
+            [("burrow.toml:11: [storage] class-name must be in one section with a name, such as [storage.local]")],
         ),
         (
             SMALLEST + "[[evaluator.local]]",
-            [
-                (
-                    "burrow.toml:10: [evaluator] local must be in one section with a name,"
-                    " such as [evaluator.local]"
-                )
-            ],
+            [("burrow.toml:10: [evaluator] local must be in one section with a name, such as [evaluator.local]")],
         ),
         ("storage = 1\n" + SMALLEST, ["burrow.toml:1: [storage] must be a section, not 1"]),
         (
@@ -335,9 +313,7 @@ intervals = 0
 [pipeline]
 trigger = 0
 """
-    places = [
-        re.match(r"burrow\.toml:(\d+): (\[\S+\] \S+)", mistake) for mistake in mistakes(config_dir, text)
-    ]
+    places = [re.match(r"burrow\.toml:(\d+): (\[\S+\] \S+)", mistake) for mistake in mistakes(config_dir, text)]
     assert {(int(place[1]), place[2]) for place in places if place} == {
         (3, "[client-profile.safe] client-id"),
         (4, "[client-profile.safe] tls"),
@@ -364,9 +340,7 @@ trigger = 0
         (b"a = '\xff'", "must be UTF-8 text: "),
     ],
 )
-def test_a_file_that_cannot_be_read_is_a_mistake(
-    config_dir: Path, content: bytes | None, expected: str
-) -> None:
+def test_a_file_that_cannot_be_read_is_a_mistake(config_dir: Path, content: bytes | None, expected: str) -> None:
     if content is not None:
         (config_dir / "burrow.toml").write_bytes(content)
     with pytest.raises(ConfigError) as refusal:
@@ -469,9 +443,7 @@ def test_a_file_written_on_windows_loads(config_dir: Path) -> None:
     assert list(load(config_dir).clusters) == ["local"]
 
 
-def test_warnings_are_logged_and_never_show_the_value(
-    config_dir: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_warnings_are_logged_and_never_show_the_value(config_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="warren.config"):
         loaded(config_dir, SMALLEST + 'passwort = "hush"\n[general]')
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
@@ -479,9 +451,7 @@ def test_warnings_are_logged_and_never_show_the_value(
     assert "hush" not in caplog.text
 
 
-def test_a_relative_data_directory_is_seen_from_the_file(
-    config_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_data_directory_is_seen_from_the_file(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded(config_dir, SMALLEST + '[pipeline]\ndata-dir = "state"')
     monkeypatch.chdir(config_dir.parent)
     assert load(Path(config_dir.name)).pipeline.data_dir == config_dir / "state"
@@ -513,13 +483,7 @@ TOML_VALUES = st.sampled_from(
     ]
 )
 KEYS = st.sampled_from(
-    sorted(
-        {
-            name
-            for section in (ClientProfile, Cluster, Consumer, Storage, Pipeline)
-            for name in keys_of(section)
-        }
-    )
+    sorted({name for section in (ClientProfile, Cluster, Consumer, Storage, Pipeline) for name in keys_of(section)})
 )
 HEADERS = st.sampled_from(
     ["cluster.local", "consumer.local", "storage.s", "evaluator.e", "client-profile.p", "pipeline", "cluster"]

@@ -189,13 +189,14 @@ def assert_lags_within_bounds(rehearsal: Rehearsal) -> None:
     checked = 0
     for seen in rehearsal.snapshots[-1:] + rehearsal.snapshots[:: max(1, len(rehearsal.snapshots) // 50)]:
         for (_, group, topic, partition), row in seen.partitions.items():
-            slots = zip(*(row[n] for n in ("offsets", "times_ms", "lags_low", "lags", "lags_high")), strict=True)
-            for offset, time_ms, low, lag, high in slots:
+            slots = zip(*(row[n] for n in ("offsets", "orders", "lags_low", "lags", "lags_high")), strict=True)
+            for offset, order, low, lag, high in slots:
                 if lag == UNKNOWN:
                     assert (low, high) == (UNKNOWN, UNKNOWN)
                     continue
                 assert 0 <= low <= lag <= high
                 if topic == TOPIC:
+                    time_ms = rehearsal.reference.committed_ms[(group, topic, partition), order]
                     appended = rehearsal.appended_ms[partition]
                     least = max(bisect.bisect_left(appended, time_ms) - offset, 0)
                     most = max(bisect.bisect_right(appended, time_ms) - offset, 0)

@@ -82,6 +82,8 @@ class Reference:
         self._queues: dict[int, list[tuple[Key, Slot | int]]] = {}
         self._next: dict[int, int] = {}
         self._rings: dict[Key, Ring] = {}
+        self.committed_ms: dict[tuple[Key, int], int] = {}
+        """When each commit was made, by key and order; a slot that merges several shows the time of its first."""
         kept = sorted((r for r in records if r.key is not None), key=lambda r: (r.partition, r.offset))
         keys = decode_keys(pa.array([record.key for record in kept], pa.binary()))
         values = decode_commits(pa.array([record.value for record in kept], pa.binary()))
@@ -93,6 +95,7 @@ class Reference:
                 is_tombstone = bool(values.is_tombstone[row])
                 commit = (int(values.offset[row]), int(values.time_ms[row]), record.offset)
                 queue.append((key, record.offset if is_tombstone else commit))
+                self.committed_ms[key, record.offset] = commit[1]
             elif keys.kind[row] == Kind.GROUP and record.value is None:
                 queue.append(((_group_of(record.key), "", -1), record.offset))
 

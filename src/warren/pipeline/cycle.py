@@ -19,6 +19,7 @@ from warren.pipeline.compact import keep_wanted, pieces_of
 from warren.pipeline.flow import bucket_slots, flow
 from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
 from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
+from warren.pipeline.query import NeverBegan, run_query
 from warren.pipeline.reading import Reading, admit, plan_reading
 from warren.pipeline.schemas import OWNERS, SEEDS, Piece
 from warren.snapshot.manifest import Bucket, ClusterState, File, HeadSample, Manifest, Source
@@ -135,7 +136,7 @@ class Cycles:
         watch.lap("look")
         try:
             manifest = self._attempt(samples, watch)
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, NeverBegan) as error:
             # A writer that has taken over removes what we were just writing: then no cluster is at fault.
             self._store.check_newest(self._manifest.sequence)
             log.warning("a cycle failed, looking for the cluster at fault: %s", _first_line(error))
@@ -164,7 +165,8 @@ class Cycles:
         seeds = self._seeds(answered)
         extra = self._extra_pieces(plan, answered, seeds)
         watch.lap("plan")
-        rows = flow(self._spark, self._scans(readings), extra, plan).collect()
+        query = flow(self._spark, self._scans(readings), extra, plan)
+        rows = run_query(self._spark, query.collect, lambda: self._all_answer(readings))
         watch.lap("judge")
         summaries = {row.bucket: json.loads(bytes(row.summary)) for row in rows}
         manifest = self._manifest_of(plan, samples, readings, seeds, summaries, watch)
@@ -311,20 +313,27 @@ class Cycles:
         return pa.Table.from_batches(batches)
 
     def _without_unreadable(self, samples: Mapping[str, ClusterSample]) -> dict[str, ClusterSample]:
-        """The samples with an error on every cluster whose offsets topic cannot be read just now."""
-        checked = dict(samples)
-        answered = {name: s for name, s in samples.items() if s.error is None}
+        """The samples with an error on every cluster that is away or whose offsets topic cannot be read just now."""
+        lost = {name: sample for name, sample in self._look().items() if sample.error is not None}
+        checked = {**samples, **lost}
+        answered = {name: s for name, s in checked.items() if s.error is None}
         for reading in self._readings(answered, self._clock_ms()):
             if not reading.spans:
                 continue
             try:
                 for scan in self._scans([reading]):
-                    scan.select("offset").write.format("noop").mode("overwrite").save()
-            except (PySparkException, Py4JError) as error:
+                    probe = scan.select("offset").write.format("noop").mode("overwrite")
+                    run_query(self._spark, probe.save, lambda reading=reading: self._all_answer([reading]))  # type: ignore[misc]
+            except (PySparkException, Py4JError, NeverBegan) as error:
                 why = f"its offsets topic could not be read: {_first_line(error)}"
                 log.warning("%s: %s", reading.cluster, why)
                 checked[reading.cluster] = ClusterSample(reading.cluster, error=why)
         return checked
+
+    def _all_answer(self, readings: Sequence[Reading]) -> bool:
+        """Whether every cluster that is to be read is still there."""
+        samples = self._look()
+        return all(samples[reading.cluster].error is None for reading in readings if reading.spans)
 
     def _manifest_of(
         self,
