@@ -78,7 +78,7 @@ class Cycles:
         newest = self._manifest.heads[-1] if self._manifest.heads else None
         self._head_files = HeadFiles(store, newest)
         buckets = len(self._manifest.buckets) or config.pipeline.buckets
-        self._slots = bucket_slots(spark, buckets)
+        self._slots = bucket_slots(buckets)
 
     @property
     def manifest(self) -> Manifest:
