@@ -12,9 +12,10 @@ import pyarrow as pa
 from warren.domain.buckets import bucket_of
 from warren.domain.rules import Limits
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.compact import pieces_of, to_pieces
+from warren.pipeline.compact import to_pieces
 from warren.pipeline.head_files import HeadFiles, thinned
 from warren.pipeline.judge import judge_buckets
+from warren.pipeline.pieces import pieces_of
 from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
 from warren.pipeline.schemas import COMMITS, OWNERS, SEEDS, Piece
 from warren.snapshot.manifest import Bucket, ClusterState, File, HeadSample, Manifest

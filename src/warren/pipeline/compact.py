@@ -3,21 +3,20 @@
 Keys are compared as bytes and decoded once each, however often they occur; rows never become Python objects.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.domain.buckets import bucket_of
 from warren.domain.compaction import keep_needed
 from warren.domain.filters import accepts
 from warren.domain.group_records import decode_groups
 from warren.domain.records import Kind, decode_commits, decode_group_names, decode_keys
 from warren.domain.rejects import REJECT_WORDS, Reject
 from warren.domain.windows import keep_newest
+from warren.pipeline.pieces import flags, numbers, piece, pieces_of, whole
 from warren.pipeline.plan import CyclePlan, PlannedSource
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, Piece
 from warren.pipeline.worker import settle
@@ -32,7 +31,6 @@ COMPACT_AT = 1_000_000
 NEW_PROTOCOL_GROUPS = (3, 17)
 """Key versions whose record says that a group lives on under a new protocol: KIP-848 and Streams groups."""
 
-_PIECES = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("what", pa.int32()), ("piece", pa.binary())])
 _NUMBERED = pa.schema(
     [
         ("source", pa.int32()),
@@ -91,17 +89,17 @@ class _Task:
         self._take_commits(raw, keys, np.flatnonzero(kind == Kind.COMMIT))
 
     def _take_commits(self, raw: pa.Table, keys: _Column, rows: Ints) -> None:
-        values = decode_commits(_whole(raw["value"]).take(pa.array(rows)))
+        values = decode_commits(whole(raw["value"]).take(pa.array(rows)))
         is_bad = values.reject != Reject.NONE
         self._reject(raw, rows[is_bad], values.reject[is_bad])
         good = rows[~is_bad]
         table = pa.table(
             {
-                "source": _numbers(raw["source"])[good].astype(np.int32),
+                "source": numbers(raw["source"])[good].astype(np.int32),
                 "key": pa.DictionaryArray.from_arrays(pa.array(keys.place[good].astype(np.int32)), keys.distinct),
                 "offset": values.offset[~is_bad],
                 "time_ms": values.time_ms[~is_bad],
-                "order": _numbers(raw["offset"])[good],
+                "order": numbers(raw["offset"])[good],
                 "is_tombstone": values.is_tombstone[~is_bad],
             },
             schema=_NUMBERED,
@@ -116,13 +114,13 @@ class _Task:
     def _needed(self, table: pa.Table) -> pa.Table:
         if table.num_rows == 0:
             return table
-        column = _whole(table["key"])
-        code = _numbers(table["source"]) * len(column.dictionary) + _numbers(column.indices)
+        column = whole(table["key"])
+        code = numbers(table["source"]) * len(column.dictionary) + numbers(column.indices)
         kept = keep_needed(
             code,
-            _numbers(table["order"]),
-            _numbers(table["time_ms"]),
-            _flags(table["is_tombstone"]),
+            numbers(table["order"]),
+            numbers(table["time_ms"]),
+            flags(table["is_tombstone"]),
             self._plan.intervals,
             self._plan.min_distance_ms,
         )
@@ -131,7 +129,7 @@ class _Task:
     def _reject(self, raw: pa.Table, rows: Ints, why: NDArray[np.int8]) -> None:
         if rows.size == 0:
             return
-        cluster = self._clusters(_numbers(raw["source"])[rows])
+        cluster = self._clusters(numbers(raw["source"])[rows])
         columns: dict[str, list[object]] = {name: [] for name in REJECTS.names}
         kinds, first, counts = np.unique(cluster.astype(np.int64) * 1000 + why, return_index=True, return_counts=True)
         for kind, at, count in zip(kinds, rows[first], counts, strict=True):
@@ -158,15 +156,15 @@ class _Task:
             yield from pieces_of(owners, Piece.OWNERS, self._plan)
         yield from pieces_of(_joined(commits), Piece.COMMITS, self._plan)
         for rejects in self._rejects:
-            yield _piece(0, Piece.REJECTS, rejects, self._plan)
+            yield piece(0, Piece.REJECTS, rejects, self._plan)
 
     def _named_commits(self) -> pa.Table:
         if not self._commits:
             return COMMITS.empty_table()
         table = self._needed(_joined(self._commits))
-        column = _whole(table["key"])
+        column = whole(table["key"])
         keys = decode_keys(column.dictionary)
-        place, source = _numbers(column.indices), _numbers(table["source"])
+        place, source = numbers(column.indices), numbers(table["source"])
         wanted = np.flatnonzero(self._is_wanted(keys.group, place, source))
         place = place[wanted]
         rows = pa.array(wanted)
@@ -191,15 +189,15 @@ class _Task:
 
     def _owners(self, raw: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Owners from the newest metadata of each group, and the tombstones of groups that are gone."""
-        keys = _whole(raw["key"]).dictionary_encode()
-        place, source, order = _numbers(keys.indices), _numbers(raw["source"]), _numbers(raw["offset"])
+        keys = whole(raw["key"]).dictionary_encode()
+        place, source, order = numbers(keys.indices), numbers(raw["source"]), numbers(raw["offset"])
         decoded = decode_keys(keys.dictionary)
         names = decode_group_names(keys.dictionary)
         is_wanted = self._is_wanted(names, place, source)
         is_newest = keep_newest(source * len(keys.dictionary) + place, order, 1)
 
         rows = np.flatnonzero(is_wanted & is_newest & (decoded.kind[place] == Kind.GROUP))
-        values = decode_groups(_whole(raw["value"]).take(pa.array(rows)))
+        values = decode_groups(whole(raw["value"]).take(pa.array(rows)))
         self._reject(raw, rows[values.reject > 0], values.reject[values.reject > 0])
         group = names.take(pa.array(place[rows]))
         cluster = self._clusters(source[rows])
@@ -207,7 +205,7 @@ class _Task:
         # A group that moves to a new protocol leaves a tombstone of its old kind, and its commits stay good.
         is_new_protocol = np.isin(decoded.version[place], NEW_PROTOCOL_GROUPS) & ~np.asarray(raw["value"].is_null())
         named = names.dictionary_encode(null_encoding="encode")
-        of_group = source * len(named.dictionary) + _numbers(named.indices)[place]
+        of_group = source * len(named.dictionary) + numbers(named.indices)[place]
         lived_at = np.full(int(of_group.max(initial=0)) + 1, -1, dtype=np.int64)
         np.maximum.at(lived_at, of_group[is_new_protocol], order[is_new_protocol])
         is_gone = values.is_tombstone & (lived_at[of_group[rows]] < order[rows])
@@ -227,7 +225,7 @@ class _Task:
         )
         is_read = (values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER)
         changed = np.flatnonzero((~values.is_tombstone & is_read) | is_gone)
-        record = _numbers(values.members["record"])
+        record = numbers(values.members["record"])
         return _owner_rows(cluster, group, changed, values.members, record), gone
 
 
@@ -261,15 +259,15 @@ def _owner_rows(
 
 
 def _decode_keys(raw: pa.Table) -> _Column:
-    encoded = _whole(raw["key"]).dictionary_encode(null_encoding="encode")
+    encoded = whole(raw["key"]).dictionary_encode(null_encoding="encode")
     keys = decode_keys(encoded.dictionary)
-    return _Column(encoded.dictionary, _numbers(encoded.indices), keys.kind, keys.reject)
+    return _Column(encoded.dictionary, numbers(encoded.indices), keys.kind, keys.reject)
 
 
 def keep_wanted(table: pa.Table, plan: CyclePlan) -> pa.Table:
     """The rows whose group is wanted by the storage section and by any consumer section of its cluster."""
-    groups = _whole(table["group"]).dictionary_encode()
-    place, cluster = _numbers(groups.indices), _numbers(table["cluster"])
+    groups = whole(table["group"]).dictionary_encode()
+    place, cluster = numbers(groups.indices), numbers(table["cluster"])
     wanted = np.zeros(table.num_rows, dtype=np.bool_)
     for source in plan.sources:
         rows = cluster == source.cluster
@@ -286,64 +284,6 @@ def accepted(group: pa.StringArray, source: PlannedSource, plan: CyclePlan) -> B
     return taken & accepts(group, storage.allowlist, storage.denylist)
 
 
-def pieces_of(table: pa.Table, what: Piece, plan: CyclePlan) -> Batches:
-    """A table cut by bucket, each part on its way as one piece."""
-    for bucket, part in _by_bucket(table, plan):
-        yield _piece(bucket, what, part, plan)
-
-
-def _by_bucket(table: pa.Table, plan: CyclePlan) -> Iterator[tuple[int, pa.Table]]:
-    if table.num_rows == 0:
-        return
-    encoded = _whole(table["group"])
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
-    code = _numbers(encoded.indices)
-    cluster = _numbers(table["cluster"])
-    bucket = np.zeros(table.num_rows, dtype=np.int64)
-    for number in np.unique(cluster):
-        rows = cluster == number
-        bucket[rows] = bucket_of(plan.clusters[int(number)].name, encoded.dictionary, plan.buckets)[code[rows]]
-    order = np.argsort(bucket.astype(np.int16), kind="stable")
-    sorted_table = table.take(pa.array(order))
-    edges = np.searchsorted(bucket[order], np.arange(plan.buckets + 1))
-    for number in range(plan.buckets):
-        if edges[number] < edges[number + 1]:
-            part = sorted_table.slice(edges[number], edges[number + 1] - edges[number])
-            yield number, _with_own_dictionaries(part)
-
-
-def _with_own_dictionaries(part: pa.Table) -> pa.Table:
-    """A part that carries only the names it uses."""
-    for at, column in enumerate(part.columns):
-        if pa.types.is_dictionary(column.type):
-            whole = _whole(column)
-            is_named = np.asarray(whole.indices.is_valid())
-            used, codes = np.unique(_numbers(whole.indices)[is_named], return_inverse=True)
-            indices = np.zeros(len(whole), dtype=np.int32)
-            indices[is_named] = codes
-            own = pa.DictionaryArray.from_arrays(
-                pa.array(indices, mask=~is_named), whole.dictionary.take(pa.array(used, pa.int64()))
-            )
-            part = part.set_column(at, part.schema.field(at), own)
-    return part
-
-
-def _piece(bucket: int, what: Piece, table: pa.Table, plan: CyclePlan) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([plan.slots[bucket]], pa.int32()),
-            pa.array([bucket], pa.int32()),
-            pa.array([int(what)], pa.int32()),
-            pa.array([sink.getvalue().to_pybytes()], pa.binary()),
-        ],
-        schema=_PIECES,
-    )
-
-
 def _dictionary(distinct: pa.StringArray, at: Ints) -> pa.DictionaryArray:
     encoded = distinct.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(at)).cast(pa.int32()), encoded.dictionary)
@@ -351,18 +291,3 @@ def _dictionary(distinct: pa.StringArray, at: Ints) -> pa.DictionaryArray:
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
-    whole = _whole(column) if isinstance(column, pa.ChunkedArray) else column
-    numbers: Ints = pc.fill_null(whole, -1).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return numbers
-
-
-def _flags(column: pa.ChunkedArray) -> Bools:
-    flags: Bools = np.asarray(_whole(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return flags

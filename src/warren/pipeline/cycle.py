@@ -1,6 +1,5 @@
 """One judging cycle over all clusters, exactly once: look, read, judge, publish; only the manifest commits."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +11,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from warren.config import Config, Consumer, to_spark_options
-from warren.domain.clocks import Skew
-from warren.domain.rules import Limits, Status
+from warren.domain.rules import Limits
 from warren.errors import ClusterError, CorruptSnapshot
-from warren.pipeline.compact import keep_wanted, pieces_of
+from warren.pipeline.compact import keep_wanted
 from warren.pipeline.flow import bucket_slots, flow
 from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
+from warren.pipeline.outcome import NEVER_SEEN, BucketOutcome, from_summary, next_manifest, skew_of
+from warren.pipeline.pieces import pieces_of
 from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
 from warren.pipeline.query import NeverBegan, run_query
 from warren.pipeline.reading import Reading, admit, plan_reading
 from warren.pipeline.schemas import OWNERS, SEEDS, Piece
-from warren.snapshot.manifest import Bucket, ClusterState, File, HeadSample, Manifest, Source
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Source
 from warren.snapshot.store import Store
 from warren.sources.commits import read_commits
 from warren.sources.samples import ClusterSample
@@ -33,8 +33,6 @@ Look = Callable[[], Mapping[str, ClusterSample]]
 """One look at every cluster: ends first, then heads."""
 Committed = Callable[[str], pa.Table]
 """The offsets that a cluster's brokers hold for all its groups."""
-
-_NEVER_SEEN = ClusterState(None, None, True, {}, False, 0, None, {}, {}, 0, Status.OK.name)
 
 
 @dataclass(slots=True)
@@ -168,14 +166,14 @@ class Cycles:
         query = flow(self._spark, self._scans(readings), extra, plan)
         rows = run_query(self._spark, query.collect, lambda: self._all_answer(readings))
         watch.lap("judge")
-        summaries = {row.bucket: json.loads(bytes(row.summary)) for row in rows}
-        manifest = self._manifest_of(plan, samples, readings, seeds, summaries, watch)
+        outcomes = [from_summary(bytes(row.summary)) for row in sorted(rows, key=lambda row: int(row.bucket))]
+        manifest = next_manifest(self._manifest, plan, samples, readings, seeds.keys(), outcomes, watch.stages)
         self._store.publish(manifest)
         watch.lap("publish")
         self._manifest = manifest
         self._head_files.published()
         self._started |= set(answered)
-        self._log_rejects(summaries)
+        self._log_rejects(outcomes)
         return manifest
 
     def _readings(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[Reading]:
@@ -208,7 +206,7 @@ class Cycles:
         )
 
     def _before(self, cluster: str) -> ClusterState:
-        return self._manifest.clusters.get(cluster, _NEVER_SEEN)
+        return self._manifest.clusters.get(cluster, NEVER_SEEN)
 
     def _planned_clusters(
         self, answered: Mapping[str, ClusterSample], readings: Sequence[Reading], now_ms: int
@@ -228,7 +226,7 @@ class Cycles:
                     name=name,
                     is_judged=name in answered and name not in behind,
                     is_read_anew=name in anew,
-                    skew_ms=_skew(before).ms,
+                    skew_ms=skew_of(before).ms,
                     ring_ms=round(ring_s * 1000),
                     gone_topics=gone,
                     remade_topics=tuple((topic, before.looked_at_ms) for topic in remade),
@@ -335,80 +333,10 @@ class Cycles:
         samples = self._look()
         return all(samples[reading.cluster].error is None for reading in readings if reading.spans)
 
-    def _manifest_of(
-        self,
-        plan: CyclePlan,
-        samples: Mapping[str, ClusterSample],
-        readings: Sequence[Reading],
-        seeds: Mapping[str, pa.Table],
-        summaries: Mapping[int, dict[str, object]],
-        watch: _Stopwatch,
-    ) -> Manifest:
-        clusters = {}
-        for planned in plan.clusters:
-            own = [reading for reading in readings if reading.cluster == planned.name]
-            parts = [s["clusters"][planned.name] for s in summaries.values()]  # type: ignore[index]
-            clusters[planned.name] = self._cluster_state(
-                planned, samples.get(planned.name), own, seeds, parts, plan.now_ms
-            )
-        return Manifest(
-            sequence=plan.sequence,
-            predecessor=self._manifest.sequence,
-            epoch=self._manifest.epoch,
-            now_ms=plan.now_ms,
-            intervals=plan.intervals,
-            minimum_complete=plan.limits.minimum_complete,
-            allowed_lag=plan.limits.allowed_lag,
-            trigger_ms=round(self.trigger_s * 1000),
-            buckets=tuple(_bucket(summaries[number]["bucket"]) for number in range(plan.buckets)),
-            heads=plan.heads,
-            clusters=clusters,
-            cycle_ms=dict(watch.stages),
-            rejects=_added_rejects(self._manifest.rejects, summaries, self._names),
-        )
-
-    def _cluster_state(
-        self,
-        planned: PlannedCluster,
-        sample: ClusterSample | None,
-        readings: Sequence[Reading],
-        seeds: Mapping[str, pa.Table],
-        parts: Sequence[dict[str, object]],
-        now_ms: int,
-    ) -> ClusterState:
-        before = self._before(planned.name)
-        is_there = sample is not None and sample.error is None
-        groups, partitions = _summed(parts, "groups"), _summed(parts, "partitions")
-        skew = _skew(before)
-        newest = max((int(str(p["newest_ms"])) for p in parts if p["commits"]), default=None)
-        if sample is not None and is_there and newest is not None and before.looked_at_ms and not before.is_catching_up:
-            skew = skew.seen(newest, before.looked_at_ms, sample.ends_at_ms)
-        worst = max((Status[name] for name in groups), default=Status.OK)
-        sources: dict[str, Source] = {
-            **before.sources,
-            **{reading.topic: reading.after for reading in readings},
-        }
-        return ClusterState(
-            unknown_since_ms=None if planned.is_judged else (before.unknown_since_ms or now_ms),
-            error=None if is_there else (sample.error if sample else "it was not looked at"),
-            is_catching_up=any(r.is_catching_up for r in readings) if is_there else before.is_catching_up,
-            sources=sources,
-            seeded=before.seeded or planned.name in seeds,
-            looked_at_ms=sample.ends_at_ms if is_there and sample is not None else before.looked_at_ms,
-            skew=(skew.low, skew.high),
-            groups_by_status=groups,
-            partitions_by_status=partitions,
-            totallag=sum(int(str(part["totallag"])) for part in parts),
-            worst_status=worst.name,
-        )
-
-    def _log_rejects(self, summaries: Mapping[int, dict[str, object]]) -> None:
-        for summary in summaries.values():
-            for reject in summary["rejects"]:  # type: ignore[attr-defined]
-                log.warning(
-                    "%s: %d records rejected (%s), e.g. %s",
-                    self._names[reject["cluster"]], reject["count"], reject["reason"], reject["sample"],
-                )  # fmt: skip
+    def _log_rejects(self, outcomes: Sequence[BucketOutcome]) -> None:
+        for reject in (reject for outcome in outcomes for reject in outcome.rejects):
+            name = self._names[reject.cluster]
+            log.warning("%s: %d records rejected (%s), e.g. %s", name, reject.count, reject.reason, reject.sample)
 
     def _forget_old(self, manifest: Manifest) -> None:
         """Keep the newest manifests and those of the last minutes; remove what only older ones name."""
@@ -437,10 +365,6 @@ def _starts_latest(consumer: Consumer) -> bool:
     return consumer.start_latest and not consumer.backfill_earliest
 
 
-def _skew(state: ClusterState) -> Skew:
-    return Skew(*state.skew) if state.skew else Skew()
-
-
 def _with_cluster(table: pa.Table, number: int) -> pa.Table:
     return table.append_column("cluster", pa.array([number] * table.num_rows, pa.int32()))
 
@@ -451,31 +375,6 @@ def _with_marks(sample: ClusterSample) -> pa.Table:
     groups = list(sample.consumer_groups or ())
     marks = pa.table({"group": pa.array(groups, pa.string())}, schema=pa.schema([("group", pa.string())]))
     return pa.concat_tables([marks, sample.owners], promote_options="default")
-
-
-def _bucket(raw: object) -> Bucket:
-    held: dict[str, dict[str, object]] = raw  # type: ignore[assignment]
-    files = {name: File(**held[name]) for name in ("partitions", "groups")}  # type: ignore[arg-type]
-    return Bucket(**{**held, **files})  # type: ignore[arg-type]
-
-
-def _summed(parts: Sequence[dict[str, object]], name: str) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in parts:
-        for status, count in part[name].items():  # type: ignore[attr-defined]
-            total[status] = total.get(status, 0) + count
-    return total
-
-
-def _added_rejects(
-    before: Mapping[str, Mapping[str, int]], summaries: Mapping[int, dict[str, object]], names: Sequence[str]
-) -> dict[str, dict[str, int]]:
-    total = {cluster: dict(reasons) for cluster, reasons in before.items()}
-    for summary in summaries.values():
-        for reject in summary["rejects"]:  # type: ignore[attr-defined]
-            own = total.setdefault(names[reject["cluster"]], {})
-            own[reject["reason"]] = own.get(reject["reason"], 0) + reject["count"]
-    return total
 
 
 def _first_line(error: Exception) -> str:

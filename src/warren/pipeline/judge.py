@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.lag import current_lag
@@ -16,6 +15,7 @@ from warren.domain.windows import UNKNOWN, Commits, append, drop_before
 from warren.pipeline.groups import cluster_summaries, to_groups
 from warren.pipeline.heads import HeadHistory
 from warren.pipeline.owners import with_owners
+from warren.pipeline.pieces import flags, numbers, whole
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, SEEDS, Piece
 from warren.pipeline.state import (
@@ -111,11 +111,11 @@ def with_rows_for(state: State, commits: pa.Table) -> tuple[State, Ints]:
     """A row for every partition that is committed to; and the row of each commit (-1 for a tombstone of a group)."""
     if commits.num_rows == 0:
         return state, np.zeros(0, dtype=np.int64)
-    cluster = _numbers(commits["cluster"]).astype(np.int32)
-    group = state.groups.codes_of_dictionary(_dictionary(commits["group"]))
-    topic = state.topics.codes_of_dictionary(_dictionary(commits["topic"]))
-    partition = _numbers(commits["partition"]).astype(np.int32)
-    may_add = (topic >= 0) & ~_flags(commits["is_tombstone"])
+    cluster = numbers(commits["cluster"]).astype(np.int32)
+    group = state.groups.codes_of_dictionary(whole(commits["group"]))
+    topic = state.topics.codes_of_dictionary(whole(commits["topic"]))
+    partition = numbers(commits["partition"]).astype(np.int32)
+    may_add = (topic >= 0) & ~flags(commits["is_tombstone"])
     placed = state.place(cluster, group, topic, partition, may_add)
     return state, placed
 
@@ -125,19 +125,19 @@ def with_commits(state: State, commits: pa.Table, placed: Ints, plan: CyclePlan)
     if placed.size == 0 or len(state.rows) == 0:
         return state
     rows = state.rows
-    order = _numbers(commits["order"])
-    is_tombstone = _flags(commits["is_tombstone"])
+    order = numbers(commits["order"])
+    is_tombstone = flags(commits["is_tombstone"])
     barrier = _barriers(state, commits, placed, order, is_tombstone)
     if is_tombstone.any():
         rows.windows = drop_before(rows.windows, barrier)
         rows.committed_offset[barrier > 0] = UNKNOWN
 
-    time_ms = _numbers(commits["time_ms"])
+    time_ms = numbers(commits["time_ms"])
     is_kept = ~is_tombstone & (placed >= 0) & (time_ms >= plan.now_ms - plan.expire_ms)
     is_kept &= order >= barrier[np.maximum(placed, 0)]
     kept = np.flatnonzero(is_kept)
     kept = kept[np.lexsort((order[kept], placed[kept]))]
-    row, offset, time_ms, order = placed[kept], _numbers(commits["offset"])[kept], time_ms[kept], order[kept]
+    row, offset, time_ms, order = placed[kept], numbers(commits["offset"])[kept], time_ms[kept], order[kept]
 
     lag, low, high = (np.full(kept.size, UNKNOWN, dtype=np.int64) for _ in range(3))
     if plan.heads and kept.size:
@@ -159,10 +159,10 @@ def with_seeds(state: State, seeds: pa.Table) -> State:
         return state
     names = {"group": state.groups, "topic": state.topics}
     group, topic = (held.codes(seeds[name].combine_chunks()) for name, held in names.items())
-    cluster, partition = (_numbers(seeds[name]).astype(np.int32) for name in ("cluster", "partition"))
+    cluster, partition = (numbers(seeds[name]).astype(np.int32) for name in ("cluster", "partition"))
     placed = state.place(cluster, group, topic, partition, np.ones(seeds.num_rows, dtype=np.bool_))
     is_silent = state.rows.windows.count[placed] == 0
-    state.rows.committed_offset[placed[is_silent]] = _numbers(seeds["offset"])[is_silent]
+    state.rows.committed_offset[placed[is_silent]] = numbers(seeds["offset"])[is_silent]
     return state
 
 
@@ -172,10 +172,10 @@ def _barriers(state: State, commits: pa.Table, placed: Ints, order: Ints, is_tom
     barrier = np.zeros(len(rows), dtype=np.int64)
     of_partition = is_tombstone & (placed >= 0)
     np.maximum.at(barrier, placed[of_partition], order[of_partition] + 1)
-    of_group = is_tombstone & (_numbers(commits["partition"]) < 0)
+    of_group = is_tombstone & (numbers(commits["partition"]) < 0)
     if of_group.any():
-        group = state.groups.codes_of_dictionary(_dictionary(commits["group"]))[of_group]
-        cluster = _numbers(commits["cluster"])[of_group]
+        group = state.groups.codes_of_dictionary(whole(commits["group"]))[of_group]
+        cluster = numbers(commits["cluster"])[of_group]
         wide = len(state.groups.values) + 1
         gone = np.zeros((int(rows.cluster.max(initial=0)) + 1) * wide, dtype=np.int64)
         is_known = cluster <= rows.cluster.max(initial=0)
@@ -236,15 +236,3 @@ def with_verdicts(state: State, plan: CyclePlan) -> State:
     rows.since_ms[is_fresh] = plan.now_ms
     rows.status[rows.status == Status.NOTFOUND] = Status.OK
     return state
-
-
-def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _numbers(column: pa.ChunkedArray) -> Ints:
-    return pc.fill_null(column, -1).to_numpy().astype(np.int64, copy=False)  # type: ignore[no-any-return]
-
-
-def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    return column.to_numpy().astype(np.bool_)  # type: ignore[no-any-return]
