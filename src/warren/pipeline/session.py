@@ -22,6 +22,8 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The newer way asks an admin client, which hides internal topics, and the offsets topic is one.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    # By default Kafka (which is absent here) is read by the older way, which turns every row into objects and back.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.shuffle.compress": "false",
     "spark.cleaner.periodicGC.interval": "10min",
     # One session is all there is: throughput matters, pauses of some ms do not.
