@@ -73,7 +73,7 @@ def produce(bootstrap: str, topic: str, records: Iterator[tuple[int, bytes, byte
 def commits(
     groups: range, rounds: range, step: int, offsets_partitions: int, from_ms: int | None = None
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """`rounds` commits of every partition of the groups, 10 s apart and not all at once, each `step` further on."""
+    """`rounds` commits of every partition of the groups, about 10 s apart and about `step` further on each time."""
     keys = [
         (g % offsets_partitions, commit_key(g, p), base_offset(g, p), (g * 31 + p * 17) % 9_000)
         for g in groups
@@ -82,4 +82,6 @@ def commits(
     start = from_ms if from_ms is not None else time.time_ns() // 1_000_000 - len(rounds) * 10_000
     for number, done in enumerate(rounds):
         for partition, key, base, late in keys:
-            yield partition, key, commit_value(base + done * step, start + number * 10_000 + late)
+            chance = (base + late * 7_919 + done * 104_729) % 997
+            offset = base + done * step + chance * step // 1_000
+            yield partition, key, commit_value(offset, start + number * 10_000 + late + chance)

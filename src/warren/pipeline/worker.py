@@ -28,7 +28,7 @@ def settle() -> None:
     _freeze()
     for path, finder in sys.path_importer_cache.items():
         if isinstance(finder, zipimporter):
-            sys.path_importer_cache[path] = SettledArchive(finder)  # type: ignore[assignment]
+            sys.path_importer_cache[path] = SettledArchive(finder)
 
 
 @cache
