@@ -115,11 +115,12 @@ def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) ->
 
     behind = np.flatnonzero(reason == Reason.NOT_JUDGED)
     if behind.size:
+        of_behind = windows if behind.size == n else take_rows(windows, behind)
         reason[behind], trend_floor[behind] = _judge_behind(
-            take_rows(windows, behind),
+            of_behind,
             evidence.recent_head[behind],
             evidence.is_recent_whole[behind],
-            relaxed(take_rows(windows, behind), evidence.trend_floor[behind], evidence.elapsed_ms),
+            relaxed(of_behind, evidence.trend_floor[behind], evidence.elapsed_ms),
             now_ms[behind],
             limits.allowed_lag,
         )

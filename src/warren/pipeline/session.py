@@ -26,6 +26,10 @@ DEFAULTS = {
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.shuffle.compress": "false",
     "spark.cleaner.periodicGC.interval": "10min",
+    # Workers keep the memory of one task for the next: fresh pages cost them as much as the work itself.
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
     # One session is all there is: throughput matters, pauses of some ms do not.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",

@@ -187,19 +187,19 @@ def empty_state(intervals: int) -> State:
 def from_table(table: pa.Table, clusters: list[str], intervals: int) -> State:
     """The state back from its file; rows of clusters that are no longer configured are left behind."""
     state = empty_state(intervals)
-    n = table.num_rows
-    rows = new_rows(n, intervals)
     table = table.unify_dictionaries().combine_chunks()
     cluster = Names(pa.array(clusters, pa.string())).codes_of_dictionary(_one(table, "cluster"))
-    rows.cluster = np.where(cluster < len(clusters), cluster, -1).astype(np.int32)
-    rows.group = state.groups.codes_of_dictionary(_one(table, "group"))
-    rows.topic = state.topics.codes_of_dictionary(_one(table, "topic"))
-    rows.owner = state.people.codes_of_dictionary(_one(table, "owner"))
-    rows.client_id = state.people.codes_of_dictionary(_one(table, "client_id"))
-    for name in ("partition", "status", "reason", "since_ms", "complete", "current_lag", "committed_offset", "head",
-                 "log_start", "trend_floor"):  # fmt: skip
-        setattr(rows, name, _one(table, name).to_numpy(zero_copy_only=False).copy())
-    rows.windows = _windows(table, n, intervals)
+    plain = ("partition", "status", "reason", "since_ms", "complete", "current_lag", "committed_offset", "head",
+             "log_start", "trend_floor")  # fmt: skip
+    rows = Rows(
+        cluster=np.where(cluster < len(clusters), cluster, -1).astype(np.int32),
+        group=state.groups.codes_of_dictionary(_one(table, "group")),
+        topic=state.topics.codes_of_dictionary(_one(table, "topic")),
+        owner=state.people.codes_of_dictionary(_one(table, "owner")),
+        client_id=state.people.codes_of_dictionary(_one(table, "client_id")),
+        windows=_windows(table, table.num_rows, intervals),
+        **{name: _one(table, name).to_numpy(zero_copy_only=False).copy() for name in plain},
+    )
     state.rows = rows if (rows.cluster >= 0).all() else select(rows, rows.cluster >= 0)
     return state
 
@@ -214,15 +214,16 @@ def _windows(table: pa.Table, n: int, intervals: int) -> Windows:
     lists = _one(table, WINDOW_COLUMNS[0])
     count = np.diff(lists.offsets.to_numpy()).astype(np.int32) if n else np.zeros(0, dtype=np.int32)
     widest = max(int(count.max(initial=0)), intervals)
-    windows = empty(n, widest)
-    windows.count = count
-    is_filled = np.arange(widest) >= (widest - count)[:, None]
-    is_full = bool(n) and bool((count == widest).all())
-    for name, column in zip(_MATRICES, WINDOW_COLUMNS, strict=True):
-        values = _one(table, column).flatten().to_numpy()
-        if is_full:
-            setattr(windows, name, values.reshape(n, widest).copy())
-        else:
+    columns = {
+        name: _one(table, column).flatten().to_numpy() for name, column in zip(_MATRICES, WINDOW_COLUMNS, strict=True)
+    }
+    if n and (count == widest).all():
+        windows = Windows(count, **{name: values.reshape(n, widest).copy() for name, values in columns.items()})
+    else:
+        windows = empty(n, widest)
+        windows.count = count
+        is_filled = np.arange(widest) >= (widest - count)[:, None]
+        for name, values in columns.items():
             getattr(windows, name)[is_filled] = values
     if widest > intervals:
         windows.count = np.minimum(count, intervals).astype(np.int32)
