@@ -1,9 +1,9 @@
-"""`python -m benchmarks [catch_up|cycle ...]`: run all benchmarks, or the named ones, one after the other."""
+"""`python -m benchmarks [catch_up|cycle|heads ...]`: run all benchmarks, or the named ones, one after the other."""
 
 import subprocess
 import sys
 
-ALL = ("catch_up", "cycle")
+ALL = ("catch_up", "cycle", "heads")
 
 
 def main() -> int:

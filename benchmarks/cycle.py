@@ -1,9 +1,10 @@
 """A full cycle (read, merge, judge, publish) by the number of partitions and of clusters.
 
-    python -m benchmarks.cycle [--partitions 10000,100000,1000000] [--clusters 1,20,50] [--cycles 5]
+    python -m benchmarks.cycle [--partitions 10000,100000,1000000] [--clusters 1,20,50] [--cycles 10]
 
-Each cycle reads one new commit of every partition from a real broker. Windows are full (10 slots), owners are known and
-head history is as long as it gets. Heads are made up: no broker here holds a million partitions.
+Each cycle reads one new commit of every partition from a real broker. Windows are full (10 slots), owners are known,
+and each cycle adds a sample to the head history. Heads are made up: no broker here holds a million partitions. The
+clusters are offsets topics of one broker. The first cycles warm up the JVM and are not counted.
 """
 
 import argparse
@@ -16,10 +17,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks.conditions import peak_mib, show, workers_mib
-from benchmarks.load import PARTITIONS_PER_GROUP, base_offset, commits, make_topic, produce, topic_name
+from benchmarks.load import (
+    PARTITIONS_PER_GROUP,
+    base_offset,
+    commits,
+    group_name,
+    make_topic,
+    produce,
+    topic_name,
+)
 from warren.app import LOOK_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
@@ -27,10 +37,11 @@ from warren.java import java_home, spark_connector_jars
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.session import start_session
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, Topic
+from warren.sources.samples import OWNERS, ClusterSample, Topic, to_table
 from warren.sources.watch import Watch
 
 INTERVALS = 10
+WARM_UP = 5
 
 
 def main() -> None:
@@ -38,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--partitions", default="10000,100000,1000000")
     parser.add_argument("--clusters", default="1,20,50")
-    parser.add_argument("--cycles", type=int, default=5)
+    parser.add_argument("--cycles", type=int, default=10)
     options = parser.parse_args()
     logging.basicConfig(level="WARNING")
     sizes = [(int(size), 1) for size in options.partitions.split(",") if size]
@@ -62,6 +73,7 @@ class Rehearsal:
         self.groups = partitions // PARTITIONS_PER_GROUP // clusters
         self.names = [f"c{number:02d}" for number in range(clusters)]
         self.rounds = 0
+        self.is_new = True
         stem = f"offsets-{partitions}-{clusters}"
         self.topics = {name: f"{stem}-{name}" for name in self.names}
         for topic in self.topics.values():
@@ -77,8 +89,26 @@ class Rehearsal:
             produce(self.bootstrap, topic, records)
         self.rounds += rounds
 
+    def owners(self) -> pa.Table:
+        """Each group has ten members on ten hosts."""
+        groups = np.repeat(np.arange(self.groups), PARTITIONS_PER_GROUP).tolist()
+        partitions = np.tile(np.arange(PARTITIONS_PER_GROUP), self.groups).tolist()
+        members = [(group * 10 + partition % 10) for group, partition in zip(groups, partitions, strict=True)]
+        return to_table(
+            OWNERS,
+            [
+                [group_name(group) for group in groups],
+                [topic_name(group) for group in groups],
+                partitions,
+                [f"/10.{member >> 16 & 255}.{member >> 8 & 255}.{member & 255}" for member in members],
+                [f"billing-{member}" for member in members],
+            ],
+        )
+
     def with_heads(self, samples: Mapping[str, ClusterSample]) -> dict[str, ClusterSample]:
         """The broker's own answer about the offsets topics, with heads for the topics of the groups."""
+        owners = self.owners() if self.is_new else None
+        self.is_new = False
         names = sorted({topic_name(group) for group in range(self.groups)})
         topics = tuple(Topic(name, name, PARTITIONS_PER_GROUP) for name in names)
         count = len(names) * PARTITIONS_PER_GROUP
@@ -94,6 +124,7 @@ class Rehearsal:
                 topics=topics,
                 heads=heads,
                 log_starts=np.zeros(count, dtype=np.int64),
+                owners=owners,
                 error=sample.error,
             )
             for name, sample in samples.items()
@@ -115,10 +146,10 @@ def measure(
         looked: dict[str, ClusterSample] = {}
         runner = Cycles(config, spark, Store(folder / "data"), lambda: looked, lambda _: None)
         rehearsal.commit(INTERVALS)
-        for number in range(cycles + 2):
+        for number in range(cycles + WARM_UP):
             looked = rehearsal.with_heads(watch.sample(LOOK_TIMEOUT_S))
             manifest = runner.run_once()
-            if number > 1:
+            if number >= WARM_UP:
                 taken.append({**manifest.cycle_ms, "all": sum(runner.timing.values())})
             rehearsal.commit(1)
     jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]

@@ -40,7 +40,9 @@ def running(config: Config) -> Iterator["Warren"]:
         )
         parts.callback(spark.stop)
         store = Store(Path(pipeline.data_dir))
-        cycles = Cycles(config, spark, store, ahead.take, lambda c: watch.committed(c, COMMITTED_TIMEOUT_S))
+        cycles = Cycles(
+            config, spark, store, ahead.take, lambda c: watch.committed(c, COMMITTED_TIMEOUT_S), watch.doubt
+        )
         yield Warren(cycles, ahead)
 
 

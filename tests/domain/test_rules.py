@@ -173,6 +173,10 @@ LADDER = {
         Case((10,), (5,), now_ms=T + 1, is_recent_whole=False),
         Reason.TOO_LITTLE_KNOWN,
     ),
+    "silent since before we first looked": (
+        Case((10, 20), (None, None), now_ms=T + 99 * MINUTE, is_recent_whole=False),
+        Reason.TOO_LITTLE_KNOWN,
+    ),
     "two commits, silent, though the recent past is not whole": (
         Case((10, 20), (5, 5), now_ms=T + 99 * MINUTE, is_recent_whole=False),
         Reason.STOPPED,

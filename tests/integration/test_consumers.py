@@ -38,7 +38,7 @@ TRIGGER_S = 2.0
 OBSERVED_S = 120.0
 RATE = 1_000.0
 QUIET_RATE = 200.0
-BUSY, QUIET, OUTPUT = "busy", "quiet", "quiet-output"
+BUSY, QUIET, OUTPUT, LEDGER = "busy", "quiet", "quiet-output", "ledger"
 FILLED = 12_000
 BEHIND = 10_000
 """So far behind that no sample of the heads is as old as the message a group reads."""
@@ -73,6 +73,7 @@ def quiet_groups(bootstrap: str) -> dict[str, Behaviour]:
         "kip848": Kip848(*at, "kind-kip848"),
         "assign-only": AssignOnly(*at, "kind-assign-only"),
         "pair": Pair(*at, "kind-pair"),
+        "of transactions": Healthy(bootstrap, LEDGER, "kind-of-transactions"),
     }
 
 
@@ -142,12 +143,13 @@ def playing(bootstrap: str, home: Path, groups: Mapping[str, Behaviour]) -> Iter
 
 def observe(kafka: Kafka, home: Path, for_s: float) -> Played:
     """Play all there is for a while."""
-    create_topics(kafka.bootstrap, {BUSY: 3, QUIET: 2, OUTPUT: 2})
+    create_topics(kafka.bootstrap, {BUSY: 3, QUIET: 2, OUTPUT: 2, LEDGER: 2})
     fill_topic(kafka.bootstrap, BUSY, FILLED)
     fill_topic(kafka.bootstrap, QUIET, FILLED)
     groups = {**busy_groups(kafka.bootstrap), **quiet_groups(kafka.bootstrap)}
     with playing(kafka.bootstrap, home, groups) as record, Journal(groups["healthy 1 s"]) as journal:
         began = time.time()
+        fill_topic(kafka.bootstrap, LEDGER, 50, in_transaction=True)
         settles = max(group.settles_after_s(10, TRIGGER_S) for group in groups.values())
         assert settles < for_s
         wait_for(
@@ -179,7 +181,7 @@ def test_a_group_that_is_1_percent_too_slow_becomes_warn(played: Played) -> None
 
 @pytest.mark.parametrize(
     "name",
-    ["healthy", "catching up", "bursty", "transactional", "kip848", "assign-only", "pair"],
+    ["healthy", "catching up", "bursty", "transactional", "kip848", "assign-only", "pair", "of transactions"],
 )
 def test_a_group_that_keeps_up_is_never_anything_but_ok(played: Played, name: str) -> None:
     verdicts = played.verdicts(name)
@@ -216,6 +218,14 @@ def test_a_group_shows_its_worst_partition_as_burrow_does(played: Played) -> Non
         if name != "1 % too slow":
             shown = last.groups["local", behaviour.group]["status"]
             assert shown in {numbers[status] for status in behaviour.expected_group_status}, name
+
+
+def test_the_marker_of_a_transaction_is_no_lag(played: Played) -> None:
+    group = played.groups["of transactions"]
+    assert group.committed == {0: 50, 1: 50}, "it has read everything, and the marker after it is not for reading"
+    rows = [row for (_, g, _, _), row in played.snapshots[-1].partitions.items() if g == group.group]
+    assert [(row["head"], row["current_lag"]) for row in rows] == [(50, 0)] * 2
+    assert all(len(set(row["offsets"])) == 1 for row in rows), "a whole window of one offset: by its lag of 1 a STALL"
 
 
 def test_only_what_a_transaction_committed_counts(played: Played) -> None:

@@ -97,6 +97,29 @@ def test_a_stop_is_seen_without_any_commit_arriving(cycles: Rehearsal) -> None:
     assert cycles.groups()["local", "g"]["since_ms"] == last + 20_001
 
 
+def test_a_bad_verdict_for_a_short_lag_waits_until_its_tail_is_known(cycles: Rehearsal) -> None:
+    for n in range(3):
+        cycles.look(NOW + n * TRIGGER, {"local": {"t": [850 + 10 * n]}})
+        cycles.cycle(NOW + n * TRIGGER, [commit(n, NOW + n * TRIGGER - 3_000, 800 + 10 * n)])
+    late = NOW + 10 * TRIGGER
+    cycles.look(late, {"local": {"t": [871]}})
+    row = cycles.cycle(late)[KEY]
+    assert (status(row), row["current_lag"]) == ((Status.OK, Reason.TAIL_IN_DOUBT), 51)
+    assert cycles.summaries[0]["doubted"] == [["local", "t", 0]]
+
+    other = PlannedCluster("local", is_judged=True, tails_known=(("t", 1), ("u", 0)))
+    assert status(cycles.cycle(late + 1, clusters=(other,))[KEY]) == (Status.OK, Reason.TAIL_IN_DOUBT)
+    known = PlannedCluster("local", is_judged=True, tails_known=(("u", 0), ("t", 0)))
+    row = cycles.cycle(late + 2, clusters=(known,))[KEY]
+    assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2)
+    assert cycles.summaries[0]["doubted"] == []
+
+    forgotten = PlannedCluster("local", is_judged=True)
+    row = cycles.cycle(late + 3, clusters=(forgotten,))[KEY]
+    assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2), "what it was before, it stays"
+    assert cycles.summaries[0]["doubted"] == [["local", "t", 0]]
+
+
 def test_the_brokers_clock_is_taken_into_account(tmp_path: Path) -> None:
     ahead = PlannedCluster("local", is_judged=True, skew_ms=3_000)
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(ahead,)))
@@ -430,7 +453,7 @@ def test_of_the_worst_partitions_the_one_that_lags_most_speaks_for_the_group(cyc
     for n in range(3):
         at = NOW + n * TRIGGER
         cycles.look(at, {"local": {"t": [1_000] * 3}})
-        cycles.cycle(at, [commit(3 * n + p, at - 10, offset, p) for p, offset in enumerate((900, 300, 600))])
+        cycles.cycle(at, [commit(3 * n + p, at - 10, offset, p) for p, offset in enumerate((800, 300, 600))])
     group, names = cycles.groups()["local", "g"], list(cycles.partitions())
     assert (group["count_stall"], names[group["worst_row"]][3], names[group["maxlag_row"]][3]) == (3, 1, 1)
 
@@ -439,10 +462,10 @@ def test_limits_of_the_evaluator_reach_the_ladder(cycles: Rehearsal) -> None:
     for n in range(3):
         at = NOW + n * TRIGGER
         cycles.look(at, {"local": {"t": [1_000]}})
-        cycles.cycle(at, [commit(n, at - 10, 995)])
+        cycles.cycle(at, [commit(n, at - 10, 500)])
     last = NOW + 2 * TRIGGER
     assert cycles.partitions()[KEY]["status"] == Status.STALL
-    assert cycles.cycle(last, limits=Limits(allowed_lag=5))[KEY]["reason"] == Reason.CAUGHT_UP
+    assert cycles.cycle(last, limits=Limits(allowed_lag=500))[KEY]["reason"] == Reason.CAUGHT_UP
     assert cycles.cycle(last, limits=Limits(minimum_complete=0.5))[KEY]["reason"] == Reason.INCOMPLETE
 
 

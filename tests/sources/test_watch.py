@@ -131,6 +131,41 @@ def test_heads_and_log_starts_are_those_of_the_log(kafka: Kafka, bench: Workbenc
     assert sample.ends_at_ms <= sample.heads_at_ms[0] <= sample.heads_at_ms[1]
 
 
+def test_heads_of_doubted_partitions_end_with_their_data(kafka: Kafka, bench: Workbench) -> None:
+    name = bench.name("tails")
+    bench.make_topic(name, 5)
+    bench.fill(name, [0, 3, 0, 0, 0])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0})
+    producer.init_transactions(30)
+
+    def write(counts: Sequence[int], end: Callable[[float], None] | None) -> None:
+        producer.begin_transaction()
+        for partition, count in enumerate(counts):
+            for _ in range(count):
+                producer.produce(name, b"x", partition=partition)
+        producer.flush(30)
+        if end:
+            end(30)
+
+    write([5, 0, 2, 1, 0], producer.commit_transaction)
+    write([0, 0, 4, 0, 0], producer.abort_transaction)
+    write([0, 0, 0, 2, 0], None)
+    partitions = [(name, partition) for partition in range(5)]
+    with Watch([_target(kafka)], processes=1) as watch:
+        sample = _sample_until(watch, lambda s: _of(s, name)[0] == [6, 3, 8, 4, 0])
+        assert sample.tails_known == ()
+        watch.doubt({"local": [*partitions, ("no-such-topic", 0)]})
+        sample = _sample_until(watch, lambda s: bool(s.tails_known))
+        # A marker, data to the end, an aborted tail, one that an open transaction may still make data, nothing at all.
+        assert _of(sample, name)[0] == [5, 3, 2, 4, 0]
+        assert set(sample.tails_known) == set(partitions)
+
+        bench.fill(name, [1, 1, 0, 0, 0])
+        sample = _sample_until(watch, lambda s: len(s.tails_known) == 3)
+        assert _of(sample, name)[0] == [7, 4, 2, 4, 0], "a tail is known for the head it was read at"
+    producer.abort_transaction(30)
+
+
 def test_more_partitions_than_a_request_takes_keep_their_order(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("wide")
     bench.make_topic(name, 450)

@@ -8,6 +8,10 @@ from warren.domain.windows import UNKNOWN
 Ints = NDArray[np.int64]
 
 
+SHORT_LAG = 100
+"""A lag that may be made of markers of transactions alone, which nobody reads."""
+
+
 def lag_bounds(
     offset: Ints, time_ms: Ints, before_ms: Ints, before_head: Ints, after_ms: Ints, after_head: Ints
 ) -> tuple[Ints, Ints, Ints]:

@@ -139,6 +139,10 @@ def _falling_behind(facts: Facts) -> str:
     return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {_lag(facts)}"
 
 
+def _tail_in_doubt(facts: Facts) -> str:
+    return f"lag {_lag(facts)} may be nothing but markers of transactions: its tail is being looked at"
+
+
 def _lag_steady(facts: Facts) -> str:
     known = _known(facts)
     return f"keeps pace: lag {known[-1]:,}, no rise beyond what sampling can tell; now {_lag(facts)}"
@@ -158,6 +162,7 @@ _WORDS = {
     Reason.LAG_FELL: _lag_fell,
     Reason.FALLING_BEHIND: _falling_behind,
     Reason.LAG_STEADY: _lag_steady,
+    Reason.TAIL_IN_DOUBT: _tail_in_doubt,
 }
 _EARLIER = {
     Reason.STOPPED: "had stopped when last judged",

@@ -46,6 +46,7 @@ class Reason(IntEnum):
     LAG_FELL = 10
     FALLING_BEHIND = 11
     LAG_STEADY = 12
+    TAIL_IN_DOUBT = 13
 
 
 STATUS_OF_REASON: dict[Reason, Status] = {
@@ -132,14 +133,15 @@ def _judge_behind(
 ) -> tuple[NDArray[np.int8], Floats]:
     """The rungs for partitions whose current lag is more than allowed."""
     stopped = is_stopped(windows, now_ms) & ~was_recently_caught_up(windows, recent_head)
-    # One commit has no span to compare with: until the recent past is seen whole it may simply be slow to commit.
-    is_first_commit = (windows.count == 1) & ~is_recent_whole
+    # One commit has no span to compare with, and where we first looked after the last commit the head may have been at
+    # its offset just before: until the recent past is seen whole, neither silence says anything.
+    is_too_new = (windows.count == 1) | (windows.lag[:, -1] == UNKNOWN)
     known = (windows.lag != UNKNOWN) & is_filled(windows)
     known_lags = known.sum(axis=1)
     trend = lag_trend(windows, known, floor)
     stalled = is_stalled(windows)
     rungs: list[tuple[Bools, Reason]] = [
-        (stopped & is_first_commit, Reason.TOO_LITTLE_KNOWN),
+        (stopped & is_too_new & ~is_recent_whole, Reason.TOO_LITTLE_KNOWN),
         (stopped, Reason.STOPPED),
         (is_rewound(windows), Reason.REWOUND),
         (known_lags == 0, Reason.TOO_LITTLE_KNOWN),

@@ -16,7 +16,7 @@ from warren.errors import ClusterError, CorruptSnapshot
 from warren.pipeline.compact import keep_wanted
 from warren.pipeline.flow import bucket_slots, flow
 from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
-from warren.pipeline.outcome import NEVER_SEEN, BucketOutcome, from_summary, next_manifest, skew_of
+from warren.pipeline.outcome import NEVER_SEEN, BucketOutcome, doubted, from_summary, next_manifest, skew_of
 from warren.pipeline.pieces import pieces_of
 from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
 from warren.pipeline.query import NeverBegan, run_query
@@ -25,7 +25,7 @@ from warren.pipeline.schemas import OWNERS, SEEDS, Piece
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Source
 from warren.snapshot.store import Store
 from warren.sources.commits import read_commits
-from warren.sources.samples import ClusterSample
+from warren.sources.samples import ClusterSample, Partition
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ Look = Callable[[], Mapping[str, ClusterSample]]
 """One look at every cluster: ends first, then heads."""
 Committed = Callable[[str], pa.Table]
 """The offsets that a cluster's brokers hold for all its groups."""
+Doubt = Callable[[Mapping[str, Sequence[Partition]]], None]
+"""Asks for a look at the tails of some partitions, by cluster."""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class Cycles:
         store: Store,
         look: Look,
         committed: Committed,
+        doubt: Doubt = lambda _: None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._config = config
@@ -65,6 +68,7 @@ class Cycles:
         self._store = store
         self._look = look
         self._committed = committed
+        self._doubt = doubt
         self._clock_ms = clock_ms
         self._names = sorted(config.clusters)
         self._offsets_topics = offsets_topics(config)
@@ -174,6 +178,7 @@ class Cycles:
         self._head_files.published()
         self._started |= set(answered)
         self._log_rejects(outcomes)
+        self._doubt(doubted(outcomes))
         return manifest
 
     def _readings(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[Reading]:
@@ -230,6 +235,7 @@ class Cycles:
                     ring_ms=round(ring_s * 1000),
                     gone_topics=gone,
                     remade_topics=tuple((topic, before.looked_at_ms) for topic in remade),
+                    tails_known=answered[name].tails_known if name in answered else (),
                 )
             )
         return tuple(planned)

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from warren.domain.lag import current_lag
+from warren.domain.lag import SHORT_LAG, current_lag
 from warren.domain.rules import Evidence, Reason, Status, judge
 from warren.domain.windows import UNKNOWN, Commits, append, drop_before
 from warren.pipeline.groups import cluster_summaries, to_groups
 from warren.pipeline.heads import HeadHistory
 from warren.pipeline.owners import with_owners
 from warren.pipeline.pieces import flags, numbers, whole
-from warren.pipeline.plan import CyclePlan
+from warren.pipeline.plan import CyclePlan, PlannedCluster
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, SEEDS, Piece
 from warren.pipeline.state import (
     ENCODING,
@@ -37,6 +37,10 @@ Batches = Iterable[pa.RecordBatch]
 
 _ANSWER = pa.schema([("bucket", pa.int32()), ("summary", pa.binary())])
 _SCHEMAS = {Piece.COMMITS: COMMITS, Piece.OWNERS: OWNERS, Piece.SEEDS: SEEDS, Piece.REJECTS: REJECTS}
+
+
+LOOK_AT = 100
+"""How many tails a bucket asks for in a cycle."""
 
 
 def judge_buckets(plan: CyclePlan) -> Callable[[Batches], Batches]:
@@ -82,7 +86,7 @@ def _judge_bucket(plan: CyclePlan, bucket: int, pieces: dict[Piece, pa.Table]) -
     if len(state.rows) > rows_before:
         state = sorted_by_name(state)
     state = keep_living(state, plan)
-    state = with_verdicts(state, plan)
+    state, doubted = with_verdicts(state, plan)
     groups = to_groups(state, groups_before, plan)
 
     stem = f"{plan.sequence:012d}-{bucket:04d}"
@@ -93,6 +97,7 @@ def _judge_bucket(plan: CyclePlan, bucket: int, pieces: dict[Piece, pa.Table]) -
         "bucket": asdict(made),
         "clusters": cluster_summaries(state, groups, commits, names),
         "rejects": tables[Piece.REJECTS].to_pylist(),
+        "doubted": _to_look_at(state, doubted, names),
     }
 
 
@@ -205,10 +210,14 @@ def keep_living(state: State, plan: CyclePlan) -> State:
     return state
 
 
-def with_verdicts(state: State, plan: CyclePlan) -> State:
-    """Current lag and verdict of every partition of every cluster that can be judged; the others keep what they had."""
+def with_verdicts(state: State, plan: CyclePlan) -> tuple[State, Ints]:
+    """Current lag and verdict of every partition of every cluster that can be judged; the others keep what they had.
+
+    Gives also the rows whose verdict waits until the tail of their partition has been looked at.
+    """
     rows = state.rows
     history = HeadHistory(plan, state)
+    waiting = [np.zeros(0, dtype=np.int64)]
     for number, cluster in enumerate(plan.clusters):
         own = np.flatnonzero(rows.cluster == number)
         if own.size == 0 or not cluster.is_judged:
@@ -228,6 +237,11 @@ def with_verdicts(state: State, plan: CyclePlan) -> State:
         windows = rows.windows if whole else select(rows, own).windows
         now_ms = np.full(own.size, plan.now_ms + cluster.skew_ms, dtype=np.int64)
         verdicts = judge(windows, evidence, now_ms, plan.limits)
+        waits = is_doubtful(state, own, verdicts.status, cluster)
+        waiting.append(own[waits])
+        was = rows.status[own[waits]]
+        verdicts.status[waits] = was
+        verdicts.reason[waits] = np.where(was == Status.OK, Reason.TAIL_IN_DOUBT, rows.reason[own[waits]])
         has_changed = (rows.status[own] != verdicts.status) | (rows.reason[own] == Reason.NOT_JUDGED)
         rows.since_ms[own] = np.where(has_changed, plan.now_ms, rows.since_ms[own])
         rows.status[own], rows.reason[own] = verdicts.status, verdicts.reason
@@ -235,4 +249,28 @@ def with_verdicts(state: State, plan: CyclePlan) -> State:
     is_fresh = rows.since_ms == 0
     rows.since_ms[is_fresh] = plan.now_ms
     rows.status[rows.status == Status.NOTFOUND] = Status.OK
-    return state
+    return state, np.concatenate(waiting)
+
+
+def is_doubtful(state: State, own: Ints, status: NDArray[np.int8], cluster: PlannedCluster) -> Ints:
+    """Which of a cluster's rows are bad for a lag that may be markers of transactions alone, not looked at yet."""
+    rows = state.rows
+    doubtful = np.flatnonzero((status != Status.OK) & (rows.current_lag[own] <= SHORT_LAG))
+    if doubtful.size == 0 or not cluster.tails_known:
+        return doubtful
+    topics, partitions = zip(*cluster.tails_known, strict=True)
+    topic = Names(state.topics.values).codes(pa.array(topics, pa.string())).astype(np.int64)
+    is_known = np.isin(
+        rows.topic[own[doubtful]].astype(np.int64) << 32 | rows.partition[own[doubtful]],
+        topic << 32 | np.array(partitions, dtype=np.int64),
+    )
+    return doubtful[~is_known]
+
+
+def _to_look_at(state: State, waiting: Ints, names: list[str]) -> list[tuple[str, str, int]]:
+    """The partitions of some of the waiting rows; the others have their turn when these are known."""
+    some = waiting[:LOOK_AT]
+    rows = state.rows
+    topics = state.topics.values.take(pa.array(rows.topic[some])).to_pylist()
+    clusters = [names[number] for number in rows.cluster[some].tolist()]
+    return list(zip(clusters, topics, rows.partition[some].tolist(), strict=True))

@@ -43,6 +43,7 @@ class BucketOutcome:
     bucket: Bucket
     clusters: Mapping[str, ClusterPart]
     rejects: tuple[Rejected, ...]
+    doubted: tuple[tuple[str, str, int], ...]
 
 
 def from_summary(summary: bytes) -> BucketOutcome:
@@ -53,7 +54,16 @@ def from_summary(summary: bytes) -> BucketOutcome:
         Bucket(**{**held, "partitions": File(**held["partitions"]), "groups": File(**held["groups"])}),
         {name: ClusterPart(**part) for name, part in raw["clusters"].items()},
         tuple(Rejected(**reject) for reject in raw["rejects"]),
+        tuple((cluster, topic, partition) for cluster, topic, partition in raw["doubted"]),
     )
+
+
+def doubted(outcomes: Sequence[BucketOutcome]) -> dict[str, list[tuple[str, int]]]:
+    """The partitions whose tails are to be looked at, by cluster, each once."""
+    found: dict[str, dict[tuple[str, int], None]] = {}
+    for cluster, topic, partition in (one for outcome in outcomes for one in outcome.doubted):
+        found.setdefault(cluster, {})[topic, partition] = None
+    return {cluster: list(partitions) for cluster, partitions in found.items()}
 
 
 def next_manifest(

@@ -25,6 +25,7 @@ class PlannedCluster:
     ring_ms: int = 100_000
     gone_topics: tuple[str, ...] = ()
     remade_topics: tuple[tuple[str, int], ...] = ()
+    tails_known: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

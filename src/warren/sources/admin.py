@@ -1,4 +1,4 @@
-"""The Admin API of a cluster, typed and bounded in time; the only file that knows confluent-kafka."""
+"""The Admin API of a cluster, typed and bounded in time."""
 
 from __future__ import annotations
 

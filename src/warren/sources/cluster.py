@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,11 +20,13 @@ from warren.sources.samples import (
     OWNERS,
     ClusterSample,
     Offsets,
+    Partition,
     PartitionEnds,
     Target,
     Topic,
     to_table,
 )
+from warren.sources.tails import Tails
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class ClusterWatcher:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._admin = Admin(target.client_config)
+        self._tails = Tails(target.client_config)
         self._state: _State | None = None
         self._has_state = threading.Event()
         self._is_refresh_wanted = threading.Event()
@@ -89,8 +92,11 @@ class ClusterWatcher:
         self._is_doubtful = np.empty(0, np.bool_)
         self._doubted_at = 0.0
 
-    def sample(self, deadline: float, known: Known) -> Answer:
-        """Fixes the ends of the offsets topics, then asks for all heads; what comes too late is UNKNOWN."""
+    def sample(self, deadline: float, known: Known, doubted: Sequence[Partition] = ()) -> Answer:
+        """Fixes the ends of the offsets topics, then asks for all heads; what comes too late is UNKNOWN.
+
+        The tails of doubted partitions are looked at for the samples after this one.
+        """
         cluster = self._target.cluster
         if self._away:
             # It was waited for once; the refresh finds out when it is back, and the others need not wait.
@@ -108,6 +114,8 @@ class ClusterWatcher:
             self._is_away.set()
             return Answer(ClusterSample(cluster, error=self._away))
         heads_at_ms = (before_ms, _now_ms())
+        self._tails.look_at(doubted, state.layout, heads)
+        heads, tails_known = self._tails.apply(state.layout, heads)
         is_new_layout = state.version != known.layout
         owners = state.owners if state.owners.version != known.owners else _Owners()
         sample = ClusterSample(
@@ -119,6 +127,7 @@ class ClusterWatcher:
             topics=state.layout.topics if is_new_layout else (),
             heads=heads,
             log_starts=state.log_starts if is_new_layout else _NO_OFFSETS,
+            tails_known=tails_known,
             owners=owners.table,
             consumer_groups=owners.groups,
         )

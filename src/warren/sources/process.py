@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from warren.errors import ClusterError
 from warren.sources.cluster import Answer, ClusterWatcher, Known
-from warren.sources.samples import ClusterSample, Target
+from warren.sources.samples import ClusterSample, Partition, Target
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ class SampleAll:
     number: int
     deadline: float
     known: Mapping[str, Known]
+    doubted: Mapping[str, Sequence[Partition]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ class _Desk:
         if self._watcher is None:
             return Answer(ClusterSample(self._cluster, error=self._refusal))
         try:
-            return self._watcher.sample(question.deadline, question.known.get(self._cluster, Known()))
+            known, doubted = question.known.get(self._cluster, Known()), question.doubted.get(self._cluster, ())
+            return self._watcher.sample(question.deadline, known, doubted)
         except Exception as e:  # noqa: BLE001 - whatever is wrong with one cluster must be said, and leave the others alone
             _log.exception("cluster %s: sample", self._cluster)
             return Answer(ClusterSample(self._cluster, error=f"{type(e).__name__}: {e}"))

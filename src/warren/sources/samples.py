@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Offsets = npt.NDArray[np.int64]
+Partition = tuple[str, int]
+"""A topic and a partition of it."""
 
 OWNERS = pa.schema(
     [
@@ -80,6 +82,7 @@ class ClusterSample:
     `ends` are fixed before heads are asked for. A partition of an offsets topic that did not answer is left
     out of them, a topic that does not exist (yet) has none and no id.
     `heads` and `log_starts` follow `topics` x partitions and hold UNKNOWN where nobody answered.
+    `heads` of `tails_known` end with the data: markers of transactions after it are left out.
     `owners` and `consumer_groups` (of the "consumer" protocol) are None when nothing new is known of them.
     """
 
@@ -92,5 +95,6 @@ class ClusterSample:
     topics: tuple[Topic, ...] = ()
     heads: Offsets = field(default_factory=_no_offsets)
     log_starts: Offsets = field(default_factory=_no_offsets)
+    tails_known: tuple[Partition, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None

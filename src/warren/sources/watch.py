@@ -10,7 +10,7 @@ import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -22,7 +22,7 @@ import pyarrow as pa
 from warren.errors import ClusterError
 from warren.sources.cluster import Answer, Known
 from warren.sources.process import ListCommitted, Message, Reply, SampleAll, main, send
-from warren.sources.samples import ClusterSample, Target
+from warren.sources.samples import ClusterSample, Partition, Target
 
 _log = logging.getLogger(__name__)
 
@@ -45,16 +45,22 @@ class Watch:
         self._numbers = itertools.count(1)
         self._boxes: dict[int, _Box] = {}
         self._held: dict[str, _Held] = {}
+        self._doubted: Mapping[str, Sequence[Partition]] = {}
         dealt = [list(targets[i :: max(processes, 1)]) for i in range(max(processes, 1))]
         self._workers = [_Worker(f"warren-watch-{i}", hand, self._deliver) for i, hand in enumerate(dealt) if hand]
+
+    def doubt(self, partitions: Mapping[str, Sequence[Partition]]) -> None:
+        """With the next sample, look whether the tails of these partitions of each cluster hold data at all."""
+        with self._lock:
+            self._doubted = partitions
 
     def sample(self, timeout_s: float) -> dict[str, ClusterSample]:
         """Asks all clusters at once; one that did not answer in time has an error instead of a sample."""
         with self._lock:
-            held = dict(self._held)
+            held, doubted, self._doubted = dict(self._held), self._doubted, {}
         found: dict[str, ClusterSample] = {}
         known = {cluster: held[cluster].known for cluster in held}
-        for reply in self._ask(self._workers, lambda n, by: SampleAll(n, by, known), timeout_s):
+        for reply in self._ask(self._workers, lambda n, by: SampleAll(n, by, known, doubted), timeout_s):
             if isinstance(reply, _Worker):
                 found |= {c: ClusterSample(c, error=reply.obituary) for c in reply.clusters if c not in found}
             elif isinstance(reply.body, Answer):
@@ -167,6 +173,7 @@ class _Worker:
         self._is_closed = False
         self._silent_since: float | None = None
         self._process: SpawnProcess | None = None
+        self._reader: threading.Thread | None = None
         self._pipe: Connection | None = None
         with self._lock:
             self._start()
@@ -192,10 +199,11 @@ class _Worker:
                     send(self._pipe, None)
 
     def bury(self) -> None:
-        if self._process is not None:
-            self._process.join(_CLOSE_S)
+        # Only the thread that reads from it waits for the process: of two that do, one returns too early.
+        if self._process is not None and self._reader is not None:
+            self._reader.join(_CLOSE_S)
             self._process.kill()
-            self._process.join()
+            self._reader.join()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -204,7 +212,8 @@ class _Worker:
         process.start()
         theirs.close()  # ours would keep the pipe open after the process has died
         self._process, self._pipe, self._silent_since = process, ours, None
-        threading.Thread(target=self._read, args=(process, ours), name=self._name, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, args=(process, ours), name=self._name, daemon=True)
+        self._reader.start()
 
     def _read(self, process: SpawnProcess, pipe: Connection) -> None:
         while True:

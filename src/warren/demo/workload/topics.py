@@ -61,21 +61,26 @@ def count_partitions(client: AdminClient | Producer | Consumer, topic: str) -> i
     return len(found.partitions)
 
 
-def fill_topic(bootstrap: str, topic: str, each: int, *, timeout_s: float = 60.0) -> None:
-    """Write so many messages to each partition of a topic, as fast as it goes."""
-    producer = Producer(
-        {
-            **client_config(bootstrap, "warren-demo-fill"),
-            "linger.ms": 20,
-            "queue.buffering.max.messages": 10_000_000,
-        },
-        logger=CLIENT_LOG,
-    )
+def fill_topic(bootstrap: str, topic: str, each: int, *, in_transaction: bool = False, timeout_s: float = 60.0) -> None:
+    """Write so many messages to each partition of a topic, as fast as it goes; all or none in a transaction."""
+    settings = {
+        **client_config(bootstrap, "warren-demo-fill"),
+        "linger.ms": 20,
+        "queue.buffering.max.messages": 10_000_000,
+    }
+    if in_transaction:
+        settings["transactional.id"] = f"warren-demo-fill-{topic}"
+    producer = Producer(settings, logger=CLIENT_LOG)
+    if in_transaction:
+        producer.init_transactions(timeout_s)
+        producer.begin_transaction()
     messages = [{"value": PAYLOAD}] * each
     for partition in range(count_partitions(producer, topic)):
         producer.produce_batch(topic, messages, partition=partition)
     if left := producer.flush(timeout_s):
         raise DemoError(f"{left} messages for {topic} were not written within {timeout_s:g} s")
+    if in_transaction:
+        producer.commit_transaction(timeout_s)
 
 
 def heads(bootstrap: str, topic: str, *, timeout_s: float = 10.0) -> dict[int, int]:

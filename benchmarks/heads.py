@@ -1,0 +1,83 @@
+"""Heads of many partitions from a real broker: how long a look takes beside the cycle, and what the cycle waits for it.
+
+    python -m benchmarks.heads [--partitions 5000,10000,20000] [--looks 20]
+
+One broker holds no more than some 20,000 partitions: the kernel limits how many files a process maps.
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import time
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks.conditions import cpu_s, show
+from warren.app import LOOK_TIMEOUT_S, LookAhead
+from warren.demo.broker import Kafka
+from warren.sources.samples import ClusterSample, Target
+from warren.sources.watch import Watch
+
+TOPIC_WIDTH = 100
+TRIGGER_S = 2.0
+
+
+def main() -> None:
+    """One broker that is given more and more topics."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--partitions", default="5000,10000,20000")
+    parser.add_argument("--looks", type=int, default=20)
+    options = parser.parse_args()
+    rows: list[dict[str, object]] = []
+    made = 0
+    with Kafka(1, fast_start=False, memory="2g") as kafka:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        for partitions in (int(size) for size in options.partitions.split(",")):
+            while made < partitions:
+                names = [f"topic-{number:05d}" for number in range(made // TOPIC_WIDTH, made // TOPIC_WIDTH + 10)]
+                for future in admin.create_topics([NewTopic(name, TOPIC_WIDTH, 1) for name in names]).values():
+                    future.result()
+                made += len(names) * TOPIC_WIDTH
+            rows.append(measure(kafka.bootstrap, made, options.looks))
+            print(rows[-1], flush=True)
+    show("heads", rows)
+
+
+def measure(bootstrap: str, partitions: int, looks: int) -> dict[str, object]:
+    """Look again and again, as `warren run` does: begun so that it is done when the cycle is due."""
+    took, waited = [], []
+    with Watch([Target("bench", {"bootstrap.servers": bootstrap})], 1) as watch:
+
+        def look() -> ClusterSample:
+            began = time.monotonic()
+            sample = watch.sample(LOOK_TIMEOUT_S)["bench"]
+            took.append(time.monotonic() - began)
+            return sample
+
+        while len(look().heads) < partitions:
+            time.sleep(1)
+        took.clear()
+        (process,) = (child.pid or 0 for child in multiprocessing.active_children())
+        used = cpu_s(process)
+        ahead = LookAhead(lambda: {"bench": look()})
+        for _ in range(looks):
+            due = time.monotonic() + TRIGGER_S
+            ahead.prepare(due)
+            time.sleep(TRIGGER_S)
+            began = time.monotonic()
+            ahead.take()
+            waited.append(time.monotonic() - began)
+        ahead.close()
+        used = cpu_s(process) - used
+    return {
+        "partitions": partitions,
+        "look_ms": round(statistics.median(took) * 1000),
+        "cpu_ms": round(used / looks * 1000),
+        "cycle_waits_ms": round(statistics.median(waited) * 1000),
+        "partitions_per_s": round(partitions / statistics.median(took)),
+    }
+
+
+if __name__ == "__main__":
+    main()
