@@ -1,5 +1,7 @@
 """Commands, flags and exit codes."""
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,17 +11,27 @@ from warren import __version__
 from warren.cli import EXAMPLES, main
 
 
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """`warren run` takes over the logging of its process, which here is that of the tests."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
 def test_help_shows_every_command_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     out = capsys.readouterr().out
     assert ended.value.code == 0
     assert EXAMPLES in out
-    for command in ("run", "groups", "group", "evaluate", "demo"):
+    for command in ("run", "check", "groups", "group", "evaluate", "demo"):
         assert f"\n    {command} " in out
 
 
-@pytest.mark.parametrize("command", ["run", "groups", "group", "evaluate", "demo"])
+@pytest.mark.parametrize("command", ["run", "check", "groups", "group", "evaluate", "demo"])
 def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -29,7 +41,7 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
 
 def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    for command in ("_run", "_groups", "_group", "_evaluate", "_demo"):
+    for command in ("_run", "_check", "_groups", "_group", "_evaluate", "_demo"):
 
         def note(_: object, command: str = command) -> int:
             ran.append(command)
@@ -38,7 +50,8 @@ def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(f"warren.cli.{command}", note)
     examples = [line.split("  ")[1].split()[1:] for line in EXAMPLES.splitlines()[1:]]
     assert [main(arguments) for arguments in examples] == [0] * len(examples)
-    assert ran == ["_demo", "_run", "_groups", "_group", "_evaluate"]
+    assert main(["--config-dir", "/etc/burrow"]) == 0
+    assert ran == ["_demo", "_check", "_run", "_groups", "_group", "_evaluate", "_run"]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,9 +60,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert (ended.value.code, capsys.readouterr().out) == (0, f"warren {__version__}\n")
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["dance"], ["group", "only-a-cluster"], ["evaluate", "x", "--intervals", "y"]]
-)
+@pytest.mark.parametrize("arguments", [["dance"], ["group", "only-a-cluster"], ["evaluate", "x", "--intervals", "y"]])
 def test_mistakes_in_the_command_line_are_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -81,13 +92,29 @@ def test_the_data_directory_comes_from_the_configuration(tmp_path: Path, capsys:
     assert str(tmp_path / "elsewhere") in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [["run"], ["groups"]])
+@pytest.mark.parametrize("command", [["run"], [], ["groups"], ["check"]])
 def test_every_mistake_in_the_configuration_is_told(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "burrow.toml").write_text('[cluster.local]\nclass-name = "kafka"\n[storage.a]\nintervals = "many"\n')
     assert main([*command, "--config-dir", str(tmp_path)]) == 1
-    errors = capsys.readouterr().err
+    said = capsys.readouterr()
+    errors = said.err + said.out
     assert "servers" in errors
     assert "intervals" in errors
     assert "Traceback" not in errors
+
+
+def test_check_says_what_it_understood_and_what_is_odd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "burrow.yaml").write_text(
+        "cluster:\n  EU:\n    class-name: kafka\n    servers: [kafka:9092]\n    topic-refesh: 5\n"
+        "consumer:\n  eu:\n    class-name: kafka\n    cluster: EU\n    servers: [kafka:9092]\n"
+    )
+    command = ["--config-dir", str(tmp_path), "check"]
+    assert main(command) == 0
+    said = capsys.readouterr().out.splitlines()
+    odd = f"{tmp_path}/burrow.yaml:5: [cluster.EU] topic-refesh is no key of this section and is ignored"
+    assert said[:2] == [f"warning: {odd}; did you mean topic-refresh?", f"{tmp_path}/burrow.yaml: 1 warning"]
+    assert said[2:4] == ["cluster EU: kafka:9092, heads every 10 s", "  groups of __consumer_offsets from kafka:9092"]
+    assert main([*command, "--strict"]) == 1
+    assert "cluster EU" not in capsys.readouterr().out

@@ -1,7 +1,6 @@
 """Commands, flags and exit codes; no logic."""
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -15,8 +14,11 @@ from warren.errors import ConfigError, NoSnapshot, WarrenError
 LEAVE_AFTER_S = 8.0
 """A cycle that is still at work by then is left where it is: what is not in a manifest was never there."""
 
+_CONFIG_DIR = "where burrow.toml (or burrow.yaml, burrow.json) is; default: here"
+
 EXAMPLES = """examples:
   warren demo                              a real Kafka with every kind of consumer, judged live
+  warren check --config-dir /etc/burrow    what Warren understands of burrow.toml, and its mistakes
   warren run --config-dir /etc/burrow      watch the clusters of /etc/burrow/burrow.toml
   warren groups --status ERR               the groups that are in trouble, worst first
   warren group local orders                one group, its partitions and why
@@ -53,10 +55,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"warren {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.add_argument("--config-dir", type=Path, default=Path(), help=_CONFIG_DIR)
+    parser.set_defaults(command=_run, log_level=None)
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands (none: run)")
 
     run = _command(commands, "run", "watch clusters and publish a snapshot every trigger", _run)
-    run.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="instead of [logging] level")
+
+    check = _command(commands, "check", "say what is understood of the configuration, and all its mistakes", _check)
+    check.add_argument("--strict", action="store_true", help="warnings, such as unknown keys, are mistakes too")
 
     groups = _command(commands, "groups", "the groups of the newest snapshot, worst first", _groups)
     groups.add_argument("--cluster", help="only groups of this cluster")
@@ -88,18 +95,39 @@ def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, text: str, run: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text)
-    parser.add_argument("--config-dir", type=Path, default=Path(), help="where burrow.toml is (default: here)")
+    # Without a default of its own, so that one given before the command counts as well.
+    parser.add_argument("--config-dir", type=Path, default=argparse.SUPPRESS, help=_CONFIG_DIR)
     parser.set_defaults(command=run)
     return parser
 
 
+def _check(options: argparse.Namespace) -> int:
+    from warren.config import read
+    from warren.config.summary import summary, verdict
+
+    config, findings = read(options.config_dir)
+    for kind, said in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
+        for line in said:
+            print(f"{kind}: {line}")
+    print(verdict(findings))
+    if config is None or (options.strict and findings.warnings):
+        return 1
+    print(*summary(config), sep="\n")
+    return 0
+
+
 def _run(options: argparse.Namespace) -> int:
     from warren.app import running
-    from warren.config import load
+    from warren.config import Config, General, accepted, read
+    from warren.daemon import pid_in, redirect_output
+    from warren.logs import set_up_logging
 
-    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    config = load(options.config_dir)
+    read_config, findings = read(options.config_dir)
+    settings = read_config or Config({}, {})
+    if settings.general.stdout_logfile:
+        redirect_output(settings.general.stdout_logfile)
+    set_up_logging(settings.logging, options.log_level)
+    config = accepted(read_config, findings)
     stop = threading.Event()
 
     def ask_to_stop(*_: object) -> None:
@@ -110,7 +138,8 @@ def _run(options: argparse.Namespace) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ask_to_stop)
-    with running(config) as warren:
+    is_chosen = config.general.pidfile != General().pidfile
+    with pid_in(config.general.pidfile, is_chosen=is_chosen), running(config) as warren:
         warren.run(stop)
     return 0
 

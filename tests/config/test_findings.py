@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from warren.config.findings import Findings, did_you_mean, line_numbers, shown
+from warren.config.files import toml_lines
+from warren.config.findings import Findings, did_you_mean, shown
 
 
 def test_lines_are_found_through_values_over_many_lines() -> None:
@@ -23,7 +24,7 @@ dotted.key = 1
 [[list]]
 k = 1
 '''
-    assert line_numbers(text) == {
+    assert toml_lines(text) == {
         ("top",): 2,
         ("a",): 3,
         ("a", "b.c"): 3,
@@ -42,7 +43,7 @@ k = 1
 
 def test_a_list_of_ten_thousand_lines_is_one_value() -> None:
     text = "servers = [\n" + '"localhost:9092",\n' * 10_000 + "]\nnext = 1\n"
-    assert line_numbers(text) == {("servers",): 1, ("next",): 10_003}
+    assert toml_lines(text) == {("servers",): 1, ("next",): 10_003}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_a_list_of_ten_thousand_lines_is_one_value() -> None:
 def test_a_finding_names_its_place_as_near_as_it_is_known(
     path: tuple[str, ...], key: str | None, expected: str
 ) -> None:
-    findings = Findings(Path("burrow.toml"), '\n[cluster."a.b"]\nservers = []\n')
+    findings = Findings(Path("burrow.toml"), toml_lines('\n[cluster."a.b"]\nservers = []\n'))
     findings.mistake("is odd", path, key)
     findings.warning("is odd", path, key)
     findings.note("is odd", path, key)

@@ -8,8 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.config import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage, load, read
-from warren.config.sections import keys_of
+from warren.config import (
+    ClientProfile,
+    Cluster,
+    Config,
+    Consumer,
+    Evaluator,
+    HttpServer,
+    Logging,
+    Pipeline,
+    Storage,
+    ZooKeeper,
+    ZooKeeperConsumer,
+    load,
+    read,
+)
+from warren.config.keys import keys_of
 from warren.errors import ConfigError
 
 DATA = Path(__file__).parent / "data"
@@ -74,6 +88,8 @@ def test_the_file_of_a_first_try_with_one_broker_loads_unchanged() -> None:
         evaluator=Evaluator(),
         client_profiles={"local": ClientProfile(client_id="burrow-local", kafka_version="2.0.0", name="local")},
         pipeline=Pipeline(data_dir=DATA / "one_broker" / "warren-data"),
+        zookeeper=ZooKeeper(("localhost:2181",)),
+        http_servers={"default": HttpServer(":8000", name="default")},
     )
     assert config.profile_of(config.clusters["local"]).client_id == "burrow-local"
     assert read(DATA / "one_broker")[1].warnings == []
@@ -93,9 +109,22 @@ def test_the_file_of_a_three_broker_cluster_loads_unchanged_but_for_zookeeper_co
     assert config.profile_of(config.consumers["logis-dev"]).client_id == "burrow-logis"
     findings = read(DATA / "three_brokers")[1]
     assert findings.warnings == []
-    zookeeper = [note for note in findings.notes if "kafka_zk" in note]
+    zookeeper = [note for note in findings.notes if "commit to ZooKeeper" in note]
     assert len(zookeeper) == 1
-    assert "burrow.toml:40: [consumer.logis-dev-zk] class-name" in zookeeper[0]
+    assert "burrow.toml:39: [consumer.logis-dev-zk] is accepted, and waits" in zookeeper[0]
+    assert config.zookeeper_consumers == {
+        "logis-dev-zk": ZooKeeperConsumer(
+            "logis-dev-zk",
+            "logis-dev",
+            tuple(f"logis-dp-0{i}:2181" for i in (1, 2, 3)),
+            zookeeper_path="/kafka10",
+            zookeeper_timeout=30,
+            group_denylist=denylist,
+        )
+    }
+    assert config.logging == Logging(
+        Path("logs/burrow.log"), "info", 100, 30, 10, use_localtime=True, use_compression=True
+    )
 
 
 def test_burrows_defaults_hold_for_all_that_is_not_said(config_dir: Path) -> None:
@@ -291,6 +320,7 @@ def test_all_mistakes_are_told_at_once_with_their_lines(config_dir: Path) -> Non
 [client-profile.safe]
 client-id = ""
 tls = "certs"
+[tls.certs]
 
 [cluster.local]
 class-name = "kafkaa"
@@ -317,16 +347,16 @@ trigger = 0
     assert {(int(place[1]), place[2]) for place in places if place} == {
         (3, "[client-profile.safe] client-id"),
         (4, "[client-profile.safe] tls"),
-        (7, "[cluster.local] class-name"),
-        (8, "[cluster.local] servers"),
-        (13, "[cluster.local] topic-refresh"),
-        (15, "[consumer.commits] servers"),
-        (17, "[consumer.commits] cluster"),
-        (18, "[consumer.commits] group-denylist"),
-        (19, "[consumer.commits] client-profile"),
-        (21, "[storage.default] class-name"),
-        (22, "[storage.default] intervals"),
-        (25, "[pipeline] trigger"),
+        (8, "[cluster.local] class-name"),
+        (9, "[cluster.local] servers"),
+        (14, "[cluster.local] topic-refresh"),
+        (16, "[consumer.commits] servers"),
+        (18, "[consumer.commits] cluster"),
+        (19, "[consumer.commits] group-denylist"),
+        (20, "[consumer.commits] client-profile"),
+        (22, "[storage.default] class-name"),
+        (23, "[storage.default] intervals"),
+        (26, "[pipeline] trigger"),
     }
     assert len(places) == 12
 
@@ -394,22 +424,24 @@ def test_what_is_probably_not_meant_is_a_warning(config_dir: Path, text: str, ex
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('[general]\npidfile = "x"', "[general] is accepted, and without effect in this version"),
-        ("[notifier.x]\nanything = 1", "[notifier] is accepted, and without effect in this version"),
-        ("[tls.x]\nnoverify = true", "[tls] is accepted, and without effect in this version"),
         (
-            '[consumer.zk]\nclass-name = "kafka_zk"\nservers = "whatever"',
-            (
-                '[consumer.zk] class-name = "kafka_zk": groups that commit to ZooKeeper are not read yet,'
-                " so this section waits"
-            ),
+            '[httpserver.x]\naddress = ":8000"',
+            "[httpserver.x] is accepted, and waits: the HTTP API is not there yet",
+        ),
+        (
+            '[notifier.x]\nclass-name = "null"\ntemplate-open = "/dev/null"',
+            "[notifier.x] is accepted, and waits: nobody is notified yet",
+        ),
+        (
+            '[consumer.zk]\nclass-name = "kafka_zk"\ncluster = "local"\nservers = ["zk:2181"]',
+            "[consumer.zk] is accepted, and waits: groups that commit to ZooKeeper are not read yet",
         ),
         (
             '[storage.s]\nclass-name = "inmemory"\nworkers = 20',
             "[storage.s] workers is accepted, and without effect: Spark spreads the work",
         ),
         (
-            '[client-profile.unused]\nsasl = "x"',
+            '[client-profile.unused]\nsasl = "x"\n[sasl.x]',
             (
                 '[client-profile.unused] sasl = "x": SASL lands in a later version;'
                 " for now brokers are reached by PLAINTEXT only"
@@ -445,7 +477,7 @@ def test_a_file_written_on_windows_loads(config_dir: Path) -> None:
 
 def test_warnings_are_logged_and_never_show_the_value(config_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="warren.config"):
-        loaded(config_dir, SMALLEST + 'passwort = "hush"\n[general]')
+        loaded(config_dir, SMALLEST + 'passwort = "hush"\n[httpserver.x]')
     assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
     assert "passwort" in caplog.text
     assert "hush" not in caplog.text
@@ -504,3 +536,102 @@ def test_no_file_is_more_than_mistakes(
     config, findings = read(directory)
     assert (config is None) == bool(findings.mistakes)
     assert all("\n" not in finding for finding in findings.mistakes + findings.warnings + findings.notes)
+
+
+OUTWARD = """
+[general]
+pidfile = "burrow.pid"
+stdout-logfile = "burrow.out"
+access-control-allow-origin = "mysite.example.com"
+
+[zookeeper]
+servers = ["zk1:2181", "zk2:2181"]
+timeout = 6
+root-path = "/mypath/burrow"
+
+[client-profile.myclient]
+kafka-version = "0.10.2"
+tls = "mytls"
+sasl = "mysasl"
+
+[tls.mytls]
+certfile = "cert.pem"
+
+[sasl.mysasl]
+username = "me"
+password = "hush"
+
+[httpserver.mylistener]
+address = ":8080"
+timeout = 300
+tls = "mytls"
+
+[notifier.mynotify]
+class-name = "http"
+interval = 30
+threshold = 3
+group-whitelist = "^important-group-prefix.*$"
+group-blacklist = "^not-this-group$"
+extras = { key1 = "hush", key2 = 2, key3 = true }
+send-close = true
+template-open = "open.tmpl"
+template-close = "close.tmpl"
+url-open = "http://example.com/event"
+method-close = "DELETE"
+
+[notifier.mail]
+class-name = "email"
+template-open = "open.tmpl"
+server = "mail.example.com"
+port = 587
+from = "warren@example.com"
+to = "oncall@example.com"
+auth-type = "plain"
+"""
+
+
+@pytest.fixture
+def files(config_dir: Path) -> Path:
+    for name in ("cert.pem", "open.tmpl", "close.tmpl"):
+        (config_dir / name).write_text("")
+    return config_dir
+
+
+def test_sections_that_say_how_it_runs_and_whom_it_tells_are_read(files: Path) -> None:
+    config = loaded(files, SMALLEST + OUTWARD)
+    assert (config.general.stdout_logfile, config.general.access_control_allow_origin) == (
+        Path("burrow.out"),
+        "mysite.example.com",
+    )
+    assert config.zookeeper == ZooKeeper(("zk1:2181", "zk2:2181"), 6, "/mypath/burrow")
+    assert config.http_servers == {"mylistener": HttpServer(":8080", 300, "mytls", "mylistener")}
+    assert config.tls["mytls"].certfile == files / "cert.pem"
+    notifier, mail = config.notifiers["mynotify"], config.notifiers["mail"]
+    assert (notifier.template_open, notifier.template_close) == (files / "open.tmpl", files / "close.tmpl")
+    assert (notifier.threshold, notifier.group_allowlist) == (3, "^important-group-prefix.*$")
+    assert notifier.extras == {"key1": "hush", "key2": "2", "key3": "true"}
+    assert (notifier.method_open, notifier.method_close, notifier.keepalive) == ("POST", "DELETE", 300)
+    assert (mail.from_, mail.to, mail.port) == ("warren@example.com", "oncall@example.com", 587)
+    assert read(files)[1].warnings == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ('tls = "mytls"\nsasl', 'tls = "none"\nsasl', 'tls = "none": must be the name of a [tls.NAME] section (mytls)'),
+        ('"cert.pem"', '"gone.pem"', 'certfile = "gone.pem": cannot be read: No such file or directory'),
+        ('"close.tmpl"', '"."', 'template-close = ".": cannot be read: Is a directory'),
+        ('template-close = "close.tmpl"\n', "", "template-close is missing: send-close needs it"),
+        ('url-open = "http://example.com/event"\n', "", "url-open is missing: a notifier of class http needs it"),
+        ('to = "oncall@example.com"\n', "", "to is missing: a notifier of class email needs it"),
+        ('"http"', '"slak"', 'class-name = "slak": must be one of http, email, null'),
+        ('address = ":8080"', 'address = ":http"', 'address = ":http": must be an address to listen on'),
+        ('password = "hush"', 'password = ["hush"]', "password = (not shown): must be a string"),
+        ('key1 = "hush"', 'key1 = ["hush"]', "extras = (not shown): must be a table of strings"),
+    ],
+)
+def test_a_mistake_in_them_is_told_without_secrets(files: Path, before: str, after: str, expected: str) -> None:
+    assert before in OUTWARD
+    (mistake,) = mistakes(files, SMALLEST + OUTWARD.replace(before, after, 1))
+    assert expected in mistake
+    assert "hush" not in mistake

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from warren.config import ClientProfile, Cluster, Consumer, Evaluator, Pipeline, Storage, read
-from warren.config.sections import keys_of
+from warren.config.keys import keys_of
 
 REST_OF_THE_FILE = """
 [cluster.local]

@@ -1,8 +1,9 @@
-"""burrow.toml in, frozen and checked sections out."""
+"""burrow.toml, and the environment, in, frozen and checked sections out."""
 
 from warren.config.findings import Findings
 from warren.config.kafka import to_librdkafka, to_spark_options
-from warren.config.load import load, read
+from warren.config.load import accepted, load, read
+from warren.config.outward import General, HttpServer, Logging, Notifier, Tls, ZooKeeper, ZooKeeperConsumer
 from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 
 __all__ = [
@@ -12,8 +13,16 @@ __all__ = [
     "Consumer",
     "Evaluator",
     "Findings",
+    "General",
+    "HttpServer",
+    "Logging",
+    "Notifier",
     "Pipeline",
     "Storage",
+    "Tls",
+    "ZooKeeper",
+    "ZooKeeperConsumer",
+    "accepted",
     "load",
     "read",
     "to_librdkafka",

@@ -17,6 +17,8 @@ class Check:
 
     allowed: str
     read: Callable[[object], object]
+    from_text: Callable[[str], object] = str
+    """A value from the environment, where all is text; one that makes no sense stays text and is refused by `read`."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,11 @@ class Formerly:
     """An older name of a key that is taken as well."""
 
     name: str
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that is never shown, whoever asks."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ def whole(least: int, most: int, unit: str = "") -> Check:
             raise ValueError
         return value
 
-    return Check(f"a whole number{unit and ' of ' + unit} from {least} to {most}", read)
+    return Check(f"a whole number{unit and ' of ' + unit} from {least} to {most}", read, _number_from)
 
 
 def number(least: float, most: float, unit: str = "") -> Check:
@@ -52,7 +59,18 @@ def number(least: float, most: float, unit: str = "") -> Check:
             raise ValueError
         return float(value)
 
-    return Check(f"a number{unit and ' of ' + unit} from {least:g} to {most:g}", read)
+    return Check(f"a number{unit and ' of ' + unit} from {least:g} to {most:g}", read, _number_from)
+
+
+def one_of(*words: str) -> Check:
+    """One of some words, in any case."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value.lower() not in words:
+            raise ValueError
+        return value.lower()
+
+    return Check(f"one of {', '.join(words)}", read)
 
 
 def text(allowed: str = "a string that is not empty", pattern: str = r".+") -> Check:
@@ -64,6 +82,25 @@ def text(allowed: str = "a string that is not empty", pattern: str = r".+") -> C
         return value
 
     return Check(allowed, read)
+
+
+def _number_from(said: str) -> object:
+    try:
+        return int(said)
+    except ValueError:
+        pass
+    try:
+        return float(said)
+    except ValueError:
+        return said
+
+
+def _switch_from(said: str) -> object:
+    return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(said.lower(), said)
+
+
+def _list_from(said: str) -> list[str]:
+    return said.replace(",", " ").split()
 
 
 def _read_switch(value: object) -> bool:
@@ -79,6 +116,15 @@ def _read_servers(value: object) -> tuple[str, ...]:
         if not _is_server(server):
             raise ValueError(f"{server!r} is none")
     return tuple(value)
+
+
+def _read_texts(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError
+    for name, one in value.items():
+        if not isinstance(one, str | int | float):
+            raise ValueError(f"{name} is neither a string, a number nor a boolean")
+    return {name: str(one).lower() if isinstance(one, bool) else str(one) for name, one in value.items()}
 
 
 def _is_server(value: object) -> bool:
@@ -127,8 +173,8 @@ def _flat(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]
     return pairs
 
 
-SWITCH = Check("true or false", _read_switch)
-SERVERS = Check('a list of "host:port" strings, at least one', _read_servers)
+SWITCH = Check("true or false", _read_switch, _switch_from)
+SERVERS = Check('a list of "host:port" strings, at least one', _read_servers, _list_from)
 REGEX = Check('a regular expression in RE2 syntax ("" for none)', _read_regex)
 TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")
 ANY_TEXT = text("a string", r".*")
@@ -139,3 +185,9 @@ SPARK_MASTER = text(
     r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+",
 )
 JVM_SIZE = text('a size for the JVM such as "4g"', r"[1-9]\d*[kmgtKMGT]")
+FILE = Check("the path of a file", _read_path)
+TEXTS = Check("a table of strings", _read_texts)
+ADDRESS = text(
+    'an address to listen on such as ":8000" or "127.0.0.1:8000"', r"(\[[0-9a-fA-F:.]+\]|[\w.-]*)(:\d{0,5})?"
+)
+URL = text("a URL, or a template of one", r"\S.*")

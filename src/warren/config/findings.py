@@ -2,14 +2,12 @@
 
 import json
 import re
-import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
 from pathlib import Path
 
-TablePath = tuple[str, ...]
+from warren.config.files import TablePath
 
 _SHOWN_CHARS = 120
 
@@ -19,7 +17,9 @@ class Findings:
     """What there is to say: mistakes forbid a start, warnings may hide a mistake, notes only inform."""
 
     file: Path
-    text: str = ""
+    lines: Mapping[TablePath, int] = field(default_factory=dict)
+    variables: dict[TablePath, str] = field(default_factory=dict)
+    """The environment variable that each key comes from which the file does not hold, or holds in vain."""
     mistakes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -37,48 +37,13 @@ class Findings:
         self.notes.append(self._said_at(path, key, what))
 
     def _said_at(self, path: TablePath, key: str | None, what: str) -> str:
-        line = self._lines.get((*path, key) if key else path) or self._lines.get(path)
+        if key and (*path, key) in self.variables:
+            return f"environment variable {self.variables[*path, key]} {what}"
+        line = self.lines.get((*path, key) if key else path) or self.lines.get(path)
         words = [f"{self.file}:{line}:" if line else f"{self.file}:"]
         words += [f"[{'.'.join(map(_bare_or_quoted, path))}]"] if path else []
         words += [_bare_or_quoted(key)] if key else []
         return f"{' '.join(words)} {what}"
-
-    @cached_property
-    def _lines(self) -> dict[TablePath, int]:
-        return line_numbers(self.text)
-
-
-def line_numbers(text: str) -> dict[TablePath, int]:
-    """The line on which each table and key of a valid TOML text first appears; tomllib does not keep them."""
-    found: dict[TablePath, int] = {}
-    table: TablePath = ()
-    statement, start = "", 1
-    for number, line in enumerate(text.split("\n"), start=1):
-        start = start if statement else number
-        statement += f"{line}\n"
-        # A value over many lines can only end on one of these; trying each line would be quadratic.
-        if start != number and not re.search(r"[\]}]|\"\"\"|'''", line):
-            continue
-        try:
-            parsed = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
-            continue
-        paths = list(_paths(parsed))
-        is_header = statement.lstrip().startswith("[")
-        for path in paths:
-            found.setdefault(path if is_header else table + path, start)
-        if is_header:
-            table = paths[-1]
-        statement = ""
-    return found
-
-
-def _paths(value: object, prefix: TablePath = ()) -> Iterable[TablePath]:
-    if prefix:
-        yield prefix
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _paths(inner, (*prefix, name))
 
 
 def shown(value: object) -> str:

@@ -1,42 +1,42 @@
-"""burrow.toml → Config: all of it is checked before it is refused, so every mistake is told at once."""
+"""The configuration file and the environment → Config: all is checked before it is refused."""
 
 import logging
-import tomllib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from warren.config.findings import Findings, TablePath, did_you_mean, shown
+from warren.config.environment import OWN_PREFIX, overrides
+from warren.config.files import TablePath, UnreadableFile, find_file, parse
+from warren.config.findings import Findings, did_you_mean, shown
 from warren.config.kafka import lands_later
-from warren.config.sections import (
-    ClientProfile,
-    Cluster,
-    Config,
-    Consumer,
-    Evaluator,
-    Key,
-    Pipeline,
-    Storage,
-    keys_of,
-)
+from warren.config.keys import Key, keys_of
+from warren.config.outward import General, HttpServer, Iam, Logging, Notifier, Sasl, Tls, ZooKeeper, ZooKeeperConsumer
+from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 from warren.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "burrow.toml"
-
-_NAMED: Mapping[str, type] = {
-    "client-profile": ClientProfile,
-    "cluster": Cluster,
-    "consumer": Consumer,
-    "storage": Storage,
-    "evaluator": Evaluator,
+_NAMED: Mapping[str, tuple[type, ...]] = {
+    "client-profile": (ClientProfile,),
+    "cluster": (Cluster,),
+    "consumer": (Consumer, ZooKeeperConsumer),
+    "storage": (Storage,),
+    "evaluator": (Evaluator,),
+    "httpserver": (HttpServer,),
+    "notifier": (Notifier,),
+    "tls": (Tls,),
+    "sasl": (Sasl,),
+    "iam": (Iam,),
 }
-_LATER = ("general", "logging", "zookeeper", "httpserver", "notifier", "tls", "sasl", "iam")
-_KNOWN = (*_NAMED, "pipeline", *_LATER)
-_LATER_CLASSES = {
-    ("consumer", "kafka_zk"): "groups that commit to ZooKeeper are not read yet, so this section waits",
+_SINGLE: Mapping[str, type] = {"general": General, "logging": Logging, "zookeeper": ZooKeeper, "pipeline": Pipeline}
+_KNOWN = (*_NAMED, *_SINGLE)
+_LATER = {
+    ZooKeeperConsumer: "is accepted, and waits: groups that commit to ZooKeeper are not read yet",
+    Notifier: "is accepted, and waits: nobody is notified yet",
+    ZooKeeper: "is accepted, and without effect until there are notifiers",
+    HttpServer: "is accepted, and waits: the HTTP API is not there yet",
 }
 
 S = TypeVar("S")
@@ -48,6 +48,7 @@ class Section:
 
     path: TablePath
     table: Mapping[str, Any]
+    cls: type
     values: dict[str, Any] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
 
@@ -56,8 +57,12 @@ Sections = dict[str, dict[str, Section]]
 
 
 def load(config_dir: Path) -> Config:
-    """Read the burrow.toml of a directory, log what is odd in it, raise ConfigError with every mistake."""
-    config, findings = read(config_dir)
+    """Read the configuration of a directory, log what is odd in it, raise ConfigError with every mistake."""
+    return accepted(*read(config_dir))
+
+
+def accepted(config: Config | None, findings: Findings) -> Config:
+    """Log what is odd in a configuration that was read; raise ConfigError if there are mistakes in it."""
     for note in findings.notes:
         log.info("%s", note)
     for warning in findings.warnings:
@@ -67,66 +72,71 @@ def load(config_dir: Path) -> Config:
     return config
 
 
-def read(config_dir: Path) -> tuple[Config | None, Findings]:
-    """Read the burrow.toml of a directory: the configuration, or None for its mistakes, and all findings."""
-    findings = Findings(config_dir / FILE_NAME)
+def read(config_dir: Path, environ: Mapping[str, str] = os.environ) -> tuple[Config | None, Findings]:
+    """Read the configuration of a directory: the configuration, or None for its mistakes, and all findings."""
+    findings = Findings(find_file(config_dir))
     try:
-        text = findings.file.read_bytes().decode("utf-8-sig")
-        tables = tomllib.loads(text)
-    except OSError as error:
-        findings.mistake(f"cannot be read: {error.strerror}")
-    except UnicodeDecodeError as error:
-        findings.mistake(f"must be UTF-8 text: {error}")
-    except tomllib.TOMLDecodeError as error:
-        findings.mistake(f"must be TOML: {error}")
-    else:
-        findings.text = text
-        return _to_config(tables, config_dir, findings), findings
-    return None, findings
+        tables, findings.lines = parse(findings.file)
+    except UnreadableFile as error:
+        findings.mistake(str(error))
+        return None, findings
+    return _to_config(tables, config_dir, environ, findings), findings
 
 
-def _to_config(tables: Mapping[str, Any], config_dir: Path, findings: Findings) -> Config | None:
-    named, pipeline = _sort_tables(tables, findings)
-    for kind, cls in _NAMED.items():
-        named[kind] = {name: s for name, s in named[kind].items() if _is_of_class(kind, cls, s, findings)}
-        for section in named[kind].values():
-            _read_values(cls, section, findings)
-    _read_values(Pipeline, pipeline, findings)
+def _to_config(
+    tables: Mapping[str, Any], config_dir: Path, environ: Mapping[str, str], findings: Findings
+) -> Config | None:
+    named, single = _sort_tables(tables, findings)
+    _choose_classes(named, findings)
+    _override(named, single, environ, findings)
+    for section in (*single.values(), *(s for sections in named.values() for s in sections.values())):
+        _read_values(section, findings)
+        if section.cls in _LATER:
+            findings.note(_LATER[section.cls], section.path)
 
     _check_counts(named, findings)
-    _check_references(named, findings)
+    _check_references(named, single, findings)
     _check_security(named, findings)
     _check_consumers(named, findings)
+    _check_notifiers(named, findings)
+    _check_files(named, config_dir, findings)
     if findings.mistakes:
         return None
 
-    settings = Pipeline(**pipeline.values)
+    pipeline = Pipeline(**single["pipeline"].values)
     return Config(
         clusters=_built(Cluster, named["cluster"]),
         consumers=_built(Consumer, named["consumer"]),
         storage=next(iter(_built(Storage, named["storage"]).values()), Storage()),
         evaluator=next(iter(_built(Evaluator, named["evaluator"]).values()), Evaluator()),
         client_profiles=_built(ClientProfile, named["client-profile"]),
-        pipeline=replace(settings, data_dir=(config_dir / settings.data_dir).absolute()),
+        pipeline=replace(pipeline, data_dir=(config_dir / pipeline.data_dir).absolute()),
+        general=General(**single["general"].values),
+        logging=Logging(**single["logging"].values),
+        zookeeper=ZooKeeper(**single["zookeeper"].values) if "zookeeper" in single else None,
+        http_servers=_built(HttpServer, named["httpserver"]),
+        notifiers=_built(Notifier, named["notifier"]),
+        zookeeper_consumers=_built(ZooKeeperConsumer, named["consumer"]),
+        tls=_built(Tls, named["tls"]),
+        sasl=_built(Sasl, named["sasl"]),
+        iam=_built(Iam, named["iam"]),
     )
 
 
-def _sort_tables(tables: Mapping[str, Any], findings: Findings) -> tuple[Sections, Section]:
+def _sort_tables(tables: Mapping[str, Any], findings: Findings) -> tuple[Sections, dict[str, Section]]:
     named: Sections = {kind: {} for kind in _NAMED}
-    pipeline = Section(("pipeline",), {})
+    single = {kind: Section((kind,), {}, cls) for kind, cls in _SINGLE.items() if cls is not ZooKeeper}
     for written, table in tables.items():
         kind = written.lower()  # Burrow takes its own words in any case; names that users choose keep theirs.
         if kind not in _KNOWN:
             findings.warning(f"is no section of ours and is ignored{did_you_mean(kind, _KNOWN)}", (written,))
-        elif kind in _LATER:
-            findings.note("is accepted, and without effect in this version", (written,))
         elif not isinstance(table, dict):
             findings.mistake(f"must be a section, not {shown(table)}", (written,))
-        elif kind == "pipeline":
-            pipeline = Section((written,), table)
+        elif kind in _SINGLE:
+            single[kind] = Section((written,), table, _SINGLE[kind])
         else:
             _sort_named(kind, written, table, named[kind], findings)
-    return named, pipeline
+    return named, single
 
 
 def _sort_named(
@@ -140,33 +150,44 @@ def _sort_named(
         elif name in known:
             findings.mistake(f"is there twice, also as [{'.'.join(known[name].path)}]", (written, name))
         else:
-            known[name] = Section((written, name), table)
+            known[name] = Section((written, name), table, _NAMED[kind][0])
 
 
-def _is_of_class(kind: str, cls: type, section: Section, findings: Findings) -> bool:
+def _choose_classes(named: Sections, findings: Findings) -> None:
     # A section with a wrong class-name is read on all the same, so that its other mistakes are found.
-    if not hasattr(cls, "class_name"):
-        return True
-    later = [name for of_kind, name in _LATER_CLASSES if of_kind == kind]
-    allowed = " or ".join(f'"{name}"' for name in (cls.class_name, *later))
-    for written, value in section.table.items():
-        if written.lower() != "class-name":
+    for kind, classes in _NAMED.items():
+        by_name = {cls.class_name: cls for cls in classes if hasattr(cls, "class_name")}
+        if not by_name:
             continue
-        if value in later:
-            findings.note(f"= {shown(value)}: {_LATER_CLASSES[kind, value]}", section.path, written)
-            return False
-        if value != cls.class_name:
-            findings.mistake(f"= {shown(value)}: must be {allowed}", section.path, written)
-        return True
-    findings.mistake(f"class-name is missing: must be {allowed}", section.path)
-    return True
+        allowed = " or ".join(f'"{name}"' for name in by_name)
+        for section in named[kind].values():
+            said = [(written, value) for written, value in section.table.items() if written.lower() == "class-name"]
+            if not said:
+                findings.mistake(f"class-name is missing: must be {allowed}", section.path)
+            elif not isinstance(said[0][1], str) or said[0][1] not in by_name:
+                findings.mistake(f"= {shown(said[0][1])}: must be {allowed}", section.path, said[0][0])
+            else:
+                section.cls = by_name[said[0][1]]
 
 
-def _read_values(cls: type, section: Section, findings: Findings) -> None:
+def _override(named: Sections, single: Mapping[str, Section], environ: Mapping[str, str], findings: Findings) -> None:
+    general = {written.lower(): value for written, value in single["general"].table.items()}
+    prefixes = (str(general.get("env-var-prefix") or General().env_var_prefix), OWN_PREFIX)
+    for section in (*single.values(), *(s for sections in named.values() for s in sections.values())):
+        keys = keys_of(section.cls)
+        for name, (variable, value) in overrides(section.path, keys, prefixes, environ).items():
+            names = {name, keys[name].formerly}
+            table = {written: old for written, old in section.table.items() if written.lower() not in names}
+            section.table = {**table, name: value}
+            findings.variables[*section.path, name] = variable
+
+
+def _read_values(section: Section, findings: Findings) -> None:
     keys: dict[str, Key] = {}
-    for name, key in keys_of(cls).items():
+    for name, key in keys_of(section.cls).items():
         keys |= {name: key, key.formerly or name: key}
-    class_name = ("class-name",) if hasattr(cls, "class_name") else ()
+    # A class is chosen by it, not a value of its own.
+    class_name = ("class-name",) if hasattr(section.cls, "class_name") else ()
     for written, value in section.table.items():
         name = written.lower()
         if name in class_name:
@@ -176,7 +197,7 @@ def _read_values(cls: type, section: Section, findings: Findings) -> None:
             findings.warning(f"is no key of this section and is ignored{hint}", section.path, written)
             continue
         _read_value(keys[name], written, value, section, findings)
-    for key in keys_of(cls).values():
+    for key in keys_of(section.cls).values():
         if key.required and key.attribute not in section.written:
             findings.mistake(f"{key.name} is missing: must be {key.check.allowed}", section.path)
 
@@ -190,8 +211,9 @@ def _read_value(key: Key, written: str, value: object, section: Section, finding
     try:
         section.values[key.attribute] = key.check.read(value)
     except ValueError as error:
-        why = f" ({error})" if str(error) else ""
-        findings.mistake(f"= {shown(value)}: must be {key.check.allowed}{why}", section.path, written)
+        why = f" ({error})" if str(error) and not key.is_secret else ""
+        what = "= (not shown)" if key.is_secret else f"= {shown(value)}"
+        findings.mistake(f"{what}: must be {key.check.allowed}{why}", section.path, written)
     if key.no_effect is not None:
         findings.note(f"is accepted, and without effect: {key.no_effect}", section.path, written)
 
@@ -211,14 +233,24 @@ def _check_counts(named: Sections, findings: Findings) -> None:
             findings.mistake(f"is one too many: there must be at most one [{kind}.NAME]", section.path)
 
 
-def _check_references(named: Sections, findings: Findings) -> None:
-    for attribute, target in (("cluster", "cluster"), ("client_profile", "client-profile")):
-        for section in (*named["cluster"].values(), *named["consumer"].values()):
-            name = section.values.get(attribute)
-            if name is not None and name not in named[target]:
-                there = ", ".join(named[target]) or "there is none"
-                what = f"= {shown(name)}: must be the name of a [{target}.NAME] section ({there})"
-                findings.mistake(what, section.path, section.written[attribute])
+def _check_references(named: Sections, single: Mapping[str, Section], findings: Findings) -> None:
+    referring = {
+        "cluster": ("client-profile",),
+        "consumer": ("cluster", "client-profile"),
+        "client-profile": ("tls", "sasl", "iam"),
+        "httpserver": ("tls",),
+        "zookeeper": ("tls",),
+    }
+    for kind, targets in referring.items():
+        sections = named[kind].values() if kind in named else [single[kind]] if kind in single else []
+        for section in sections:
+            for target in targets:
+                attribute = target.replace("-", "_")
+                name = section.values.get(attribute)
+                if name is not None and name not in named[target]:
+                    there = ", ".join(named[target]) or "there is none"
+                    what = f"= {shown(name)}: must be the name of a [{target}.NAME] section ({there})"
+                    findings.mistake(what, section.path, section.written[attribute])
 
 
 def _check_security(named: Sections, findings: Findings) -> None:
@@ -231,15 +263,42 @@ def _check_security(named: Sections, findings: Findings) -> None:
 
 
 def _check_consumers(named: Sections, findings: Findings) -> None:
-    read_from = {section.values.get("cluster") for section in named["consumer"].values()}
+    consumers = [section for section in named["consumer"].values() if section.cls is Consumer]
+    read_from = {section.values.get("cluster") for section in consumers}
     for name, section in named["cluster"].items():
         if name not in read_from:
             findings.warning("has no [consumer.NAME] of class kafka, so no group will be seen", section.path)
-    for section in named["consumer"].values():
+    for section in consumers:
         if section.values.get("backfill_earliest") and not section.values.get("start_latest"):
             what = "is without effect: start-latest is false, so all commits are read anyway"
             findings.warning(what, section.path, section.written["backfill_earliest"])
 
 
+def _check_notifiers(named: Sections, findings: Findings) -> None:
+    needed = {"http": ("url-open",), "email": ("server", "from", "to")}
+    for section in named["notifier"].values():
+        kind = section.values.get("class_name")
+        for name in needed.get(str(kind), ()):
+            key = keys_of(Notifier)[name]
+            if key.attribute not in section.written:
+                findings.mistake(f"{name} is missing: a notifier of class {kind} needs it", section.path)
+        if section.values.get("send_close") and "template_close" not in section.written:
+            findings.mistake("template-close is missing: send-close needs it", section.path)
+
+
+def _check_files(named: Sections, config_dir: Path, findings: Findings) -> None:
+    """Certificates and templates are found from where Warren runs, as Burrow does, or from beside the file."""
+    for section in (*named["tls"].values(), *named["notifier"].values()):
+        for attribute, value in section.values.items():
+            if isinstance(value, Path):
+                found = next((path for path in (value, config_dir / value) if path.exists()), value)
+                section.values[attribute] = found.absolute()
+                try:
+                    found.read_bytes()
+                except OSError as error:
+                    what = f"= {shown(str(value))}: cannot be read: {error.strerror}"
+                    findings.mistake(what, section.path, section.written[attribute])
+
+
 def _built(cls: Callable[..., S], sections: Mapping[str, Section]) -> dict[str, S]:
-    return {name: cls(name=name, **section.values) for name, section in sections.items()}
+    return {name: cls(name=name, **section.values) for name, section in sections.items() if section.cls is cls}

@@ -1,42 +1,47 @@
-"""The sections of burrow.toml as frozen values: beside each key its default and what it may hold.
+"""The sections of burrow.toml that say what is watched and how it is judged, as frozen values.
 
-An attribute is its key with `_` for `-`. One without a default must be given in the file.
+Beside each key stand its default and what it may hold.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, get_type_hints
+from typing import Annotated, ClassVar
 
 from warren.config.checks import (
     ANY_TEXT,
     DIRECTORY,
     JVM_SIZE,
-    REGEX,
-    SERVERS,
     SPARK_CONF,
     SPARK_MASTER,
     SWITCH,
     TOPIC,
-    Check,
-    Formerly,
     NoEffect,
     number,
     text,
     whole,
 )
-
-_SECONDS = whole(1, 1_000_000_000, "seconds")
-_SECONDS_OR_0 = whole(0, 1_000_000_000, "seconds")
-_TIMEOUT = whole(1, 300, "seconds")
-
-Servers = Annotated[tuple[str, ...], SERVERS]
-Allowlist = Annotated[str | None, REGEX, Formerly("group-whitelist")]
-Denylist = Annotated[str | None, REGEX, Formerly("group-blacklist")]
-ProfileName = Annotated[str | None, text("the name of a [client-profile.NAME] section")]
-# Burrow turns on TLS or SASL when the key is there at all, so "" must not be taken for unset.
-SecurityName = Annotated[str | None, ANY_TEXT]
+from warren.config.outward import (
+    General,
+    HttpServer,
+    Iam,
+    Logging,
+    Notifier,
+    Sasl,
+    Tls,
+    ZooKeeper,
+    ZooKeeperConsumer,
+)
+from warren.config.shared import (
+    SECONDS,
+    SECONDS_OR_0,
+    TIMEOUT,
+    Allowlist,
+    Denylist,
+    ProfileName,
+    SecurityName,
+    Servers,
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,8 @@ class ClientProfile:
     """`[client-profile.NAME]`: how to introduce ourselves to brokers."""
 
     client_id: Annotated[str, text()] = "burrow-lagchecker"
-    dial_timeout: Annotated[int | None, _TIMEOUT] = None
-    read_timeout: Annotated[int | None, _TIMEOUT] = None
+    dial_timeout: Annotated[int | None, TIMEOUT] = None
+    read_timeout: Annotated[int | None, TIMEOUT] = None
     tls: SecurityName = None
     sasl: SecurityName = None
     iam: SecurityName = None
@@ -62,9 +67,9 @@ class Cluster:
     name: str
     servers: Servers
     client_profile: ProfileName = None
-    topic_refresh: Annotated[int, _SECONDS] = 60
-    offset_refresh: Annotated[int, _SECONDS] = 10
-    groups_reaper_refresh: Annotated[int, _SECONDS_OR_0, NoEffect("deleted groups are noticed as they go")] = 0
+    topic_refresh: Annotated[int, SECONDS] = 60
+    offset_refresh: Annotated[int, SECONDS] = 10
+    groups_reaper_refresh: Annotated[int, SECONDS_OR_0, NoEffect("deleted groups are noticed as they go")] = 0
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,8 @@ class Storage:
     class_name: ClassVar[str] = "inmemory"
 
     intervals: Annotated[int, whole(1, 10_000)] = 10
-    expire_group: Annotated[int, _SECONDS] = 604_800
-    min_distance: Annotated[int, _SECONDS_OR_0] = 0
+    expire_group: Annotated[int, SECONDS] = 604_800
+    min_distance: Annotated[int, SECONDS_OR_0] = 0
     group_allowlist: Allowlist = None
     group_denylist: Denylist = None
     workers: Annotated[int, whole(1, 1_000_000), NoEffect("Spark spreads the work")] = 20
@@ -108,7 +113,7 @@ class Evaluator:
 
     minimum_complete: Annotated[float, number(0, 1)] = 0.0
     allowed_lag: Annotated[int, whole(0, 2**63 - 1)] = 0
-    expire_cache: Annotated[int, _SECONDS_OR_0, NoEffect("each cycle judges anew")] = 10
+    expire_cache: Annotated[int, SECONDS_OR_0, NoEffect("each cycle judges anew")] = 10
     name: str = ""
 
 
@@ -135,39 +140,16 @@ class Config:
     evaluator: Evaluator = field(default_factory=Evaluator)
     client_profiles: Mapping[str, ClientProfile] = field(default_factory=dict)
     pipeline: Pipeline = field(default_factory=Pipeline)
+    general: General = field(default_factory=General)
+    logging: Logging = field(default_factory=Logging)
+    zookeeper: ZooKeeper | None = None
+    http_servers: Mapping[str, HttpServer] = field(default_factory=dict)
+    notifiers: Mapping[str, Notifier] = field(default_factory=dict)
+    zookeeper_consumers: Mapping[str, ZooKeeperConsumer] = field(default_factory=dict)
+    tls: Mapping[str, Tls] = field(default_factory=dict)
+    sasl: Mapping[str, Sasl] = field(default_factory=dict)
+    iam: Mapping[str, Iam] = field(default_factory=dict)
 
     def profile_of(self, section: Cluster | Consumer) -> ClientProfile:
         """The client profile a section names, or Burrow's defaults when it names none."""
         return self.client_profiles[section.client_profile] if section.client_profile else ClientProfile()
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key of a section, as declared on the section's attribute."""
-
-    name: str
-    attribute: str
-    check: Check
-    required: bool
-    formerly: str | None
-    no_effect: str | None
-
-
-@cache
-def keys_of(section: type) -> Mapping[str, Key]:
-    """The keys of a section by their name in the file, in the order they are declared."""
-    hints = get_type_hints(section, include_extras=True)
-    found: dict[str, Key] = {}
-    for attribute in fields(section):
-        notes = getattr(hints[attribute.name], "__metadata__", ())
-        for check in (note for note in notes if isinstance(note, Check)):
-            name = attribute.name.replace("_", "-")
-            found[name] = Key(
-                name=name,
-                attribute=attribute.name,
-                check=check,
-                required=attribute.default is MISSING and attribute.default_factory is MISSING,
-                formerly=next((note.name for note in notes if isinstance(note, Formerly)), None),
-                no_effect=next((note.why for note in notes if isinstance(note, NoEffect)), None),
-            )
-    return found

@@ -1,0 +1,152 @@
+"""The sections of burrow.toml that say how Warren runs, answers and speaks to others, as frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from warren.config.checks import (
+    ADDRESS,
+    ANY_TEXT,
+    FILE,
+    SWITCH,
+    TEXTS,
+    URL,
+    Secret,
+    one_of,
+    text,
+    whole,
+)
+from warren.config.shared import SECONDS, SECONDS_OR_0, TIMEOUT, Allowlist, Denylist, SecurityName, Servers
+
+LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal")
+
+OptionalText = Annotated[str | None, ANY_TEXT]
+OptionalFile = Annotated[Path | None, FILE]
+Password = Annotated[str | None, ANY_TEXT, Secret()]
+
+
+@dataclass(frozen=True)
+class General:
+    """`[general]`: files of the running process, and whose web pages may ask it."""
+
+    pidfile: Annotated[Path, FILE] = Path("burrow.pid")
+    stdout_logfile: OptionalFile = None
+    access_control_allow_origin: OptionalText = None
+    env_var_prefix: Annotated[str, text("a prefix of environment variables", r"\w+")] = "BURROW"
+
+
+@dataclass(frozen=True)
+class Logging:
+    """`[logging]`: to a file, which is turned over by size, or to standard output."""
+
+    filename: OptionalFile = None
+    level: Annotated[str, one_of(*LEVELS)] = "info"
+    maxsize: Annotated[int, whole(0, 1_000_000, "megabytes")] = 100
+    maxbackups: Annotated[int, whole(0, 1_000_000)] = 0
+    maxage: Annotated[int, whole(0, 1_000_000, "days")] = 0
+    use_localtime: Annotated[bool, SWITCH] = False
+    use_compression: Annotated[bool, SWITCH] = False
+
+
+@dataclass(frozen=True)
+class ZooKeeper:
+    """`[zookeeper]`: where several instances agree who of them sends messages."""
+
+    servers: Servers
+    timeout: Annotated[int, TIMEOUT] = 6
+    root_path: Annotated[str, text("a path that begins with /", r"/.*")] = "/burrow"
+    tls: SecurityName = None
+
+
+@dataclass(frozen=True)
+class Tls:
+    """`[tls.NAME]`: certificates."""
+
+    certfile: OptionalFile = None
+    keyfile: OptionalFile = None
+    cafile: OptionalFile = None
+    noverify: Annotated[bool, SWITCH] = False
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Sasl:
+    """`[sasl.NAME]`: who we are to brokers."""
+
+    username: OptionalText = None
+    password: Password = None
+    handshake_first: Annotated[bool, SWITCH] = False
+    mechanism: OptionalText = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Iam:
+    """`[iam.NAME]`: who we are to brokers of AWS."""
+
+    region: OptionalText = None
+    role_arn: OptionalText = None
+    profile: OptionalText = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """`[httpserver.NAME]`: an address to answer at."""
+
+    address: Annotated[str, ADDRESS] = ""
+    timeout: Annotated[int, SECONDS] = 300
+    tls: SecurityName = None
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class ZooKeeperConsumer:
+    """`[consumer.NAME]` of class kafka_zk: groups that commit to ZooKeeper."""
+
+    class_name: ClassVar[str] = "kafka_zk"
+
+    name: str
+    cluster: Annotated[str, text("the name of a [cluster.NAME] section")]
+    servers: Servers
+    zookeeper_path: Annotated[str, ANY_TEXT] = ""
+    zookeeper_timeout: Annotated[int, TIMEOUT] = 30
+    group_allowlist: Allowlist = None
+    group_denylist: Denylist = None
+
+
+@dataclass(frozen=True)
+class Notifier:
+    """`[notifier.NAME]`: who is told about groups in trouble, when and how."""
+
+    name: str
+    class_name: Annotated[str, one_of("http", "email", "null")]
+    template_open: Annotated[Path, FILE]
+    template_close: OptionalFile = None
+    interval: Annotated[int, SECONDS] = 60
+    send_interval: Annotated[int | None, SECONDS] = None
+    threshold: Annotated[int, whole(1, 6)] = 2
+    send_once: Annotated[bool, SWITCH] = False
+    send_close: Annotated[bool, SWITCH] = False
+    extras: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    group_allowlist: Allowlist = None
+    group_denylist: Denylist = None
+    url_open: Annotated[str | None, URL] = None
+    method_open: Annotated[str, text("an HTTP method", r"[A-Za-z]+")] = "POST"
+    url_close: Annotated[str | None, URL] = None
+    method_close: Annotated[str, text("an HTTP method", r"[A-Za-z]+")] = "POST"
+    timeout: Annotated[int, SECONDS] = 5
+    keepalive: Annotated[int, SECONDS_OR_0] = 300
+    disable_http_keepalive: Annotated[bool, SWITCH] = False
+    username: OptionalText = None
+    password: Password = None
+    headers: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    extra_ca: OptionalFile = None
+    noverify: Annotated[bool, SWITCH] = False
+    server: OptionalText = None
+    port: Annotated[int | None, whole(1, 65_535)] = None
+    # `from` is a word of Python's own.
+    from_: OptionalText = None
+    to: OptionalText = None
+    auth_type: Annotated[str | None, one_of("", "plain", "crammd5")] = None

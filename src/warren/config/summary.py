@@ -1,0 +1,32 @@
+"""What was understood of a configuration, in lines for people."""
+
+from collections.abc import Iterator
+
+from warren.config.findings import Findings
+from warren.config.sections import Config, Consumer
+
+
+def summary(config: Config) -> Iterator[str]:
+    """Every section that matters, a line each."""
+    for cluster in config.clusters.values():
+        yield f"cluster {cluster.name}: {', '.join(cluster.servers)}, heads every {cluster.offset_refresh} s"
+        for consumer in config.consumers.values():
+            if consumer.cluster == cluster.name:
+                yield f"  groups of {consumer.offsets_topic}{_wanted(consumer)} from {', '.join(consumer.servers)}"
+    storage, evaluator, pipeline = config.storage, config.evaluator, config.pipeline
+    yield f"windows: {storage.intervals} commits, silent groups leave after {storage.expire_group} s"
+    yield f"verdicts: minimum-complete {evaluator.minimum_complete:g}, allowed-lag {evaluator.allowed_lag}"
+    yield f"a cycle every {pipeline.trigger:g} s on Spark at {pipeline.master}, data in {pipeline.data_dir}"
+
+
+def _wanted(consumer: Consumer) -> str:
+    allowed = f" that match {consumer.group_allowlist}" if consumer.group_allowlist else ""
+    denied = f" but not {consumer.group_denylist}" if consumer.group_denylist else ""
+    return allowed + denied
+
+
+def verdict(findings: Findings) -> str:
+    """How many findings of each kind there are."""
+    counts = {"mistake": len(findings.mistakes), "warning": len(findings.warnings), "note": len(findings.notes)}
+    said = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count]
+    return f"{findings.file}: {', '.join(said) or 'no mistake'}"
