@@ -106,6 +106,7 @@ class WarrenRun:
         with (self.home / f"{value[-8:]}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "warren.cli", "run", "--config-dir", str(self.home)],
+                cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

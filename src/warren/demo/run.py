@@ -142,7 +142,7 @@ def _warren(home: Path, log_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "warren.cli", "run", "--config-dir", str(home)]
     with log_path.open("wb") as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command, cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
     # Its input ends when we end, so that Warren does not outlive a demo that is killed.
     watchdog = subprocess.Popen(
