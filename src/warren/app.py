@@ -12,7 +12,8 @@ from pathlib import Path
 from warren.config import Config, to_librdkafka
 from warren.errors import WarrenError
 from warren.java import java_home, spark_connector_jars
-from warren.pipeline.cycle import Cycles, offsets_topics
+from warren.pipeline.cycle import Cycles
+from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store

@@ -3,26 +3,22 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.config import Config, Consumer, to_spark_options
-from warren.domain.rules import Limits
+from warren.config import Config, to_spark_options
 from warren.errors import ClusterError, CorruptSnapshot
-from warren.pipeline.compact import keep_wanted
 from warren.pipeline.flow import bucket_slots, flow
-from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
-from warren.pipeline.outcome import NEVER_SEEN, BucketOutcome, doubted, from_summary, next_manifest, skew_of
-from warren.pipeline.pieces import pieces_of
-from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
+from warren.pipeline.head_files import HeadFiles, thinned
+from warren.pipeline.outcome import BucketOutcome, doubted, from_summary, next_manifest
+from warren.pipeline.planning import Planner, extra_pieces
 from warren.pipeline.query import NeverBegan, run_query
-from warren.pipeline.reading import Reading, admit, plan_reading
-from warren.pipeline.schemas import OWNERS, SEEDS, Piece
-from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Source
+from warren.pipeline.reading import Reading, admit
+from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.commits import read_commits
 from warren.sources.samples import ClusterSample, Partition
@@ -64,14 +60,13 @@ class Cycles:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._config = config
+        self._planner = Planner(config, str(store.root))
         self._spark = spark
         self._store = store
         self._look = look
         self._committed = committed
         self._doubt = doubt
         self._clock_ms = clock_ms
-        self._names = sorted(config.clusters)
-        self._offsets_topics = offsets_topics(config)
         self._started: set[str] = set()
         self.timing: Mapping[str, int] = {}
         self._manifest = self._take_over()
@@ -86,6 +81,11 @@ class Cycles:
     def manifest(self) -> Manifest:
         """The newest manifest this writer has published."""
         return self._manifest
+
+    @property
+    def trigger_s(self) -> float:
+        """How often a cycle runs."""
+        return self._planner.trigger_s
 
     def _take_over(self) -> Manifest:
         """Publish what there is under a new epoch first: from then on no other writer can, and orphans may go."""
@@ -126,11 +126,6 @@ class Cycles:
         if removed:
             log.info("removed %d files that no manifest names", removed)
 
-    @property
-    def trigger_s(self) -> float:
-        """How often a cycle runs: never rarer than any cluster's offset-refresh."""
-        return min(self._config.pipeline.trigger, *(c.offset_refresh for c in self._config.clusters.values()))
-
     def run_once(self) -> Manifest:
         """One cycle; a cluster that fails while it is read is left out and the cycle runs again without it."""
         watch = _Stopwatch()
@@ -151,21 +146,18 @@ class Cycles:
 
     def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch) -> Manifest:
         now_ms = self._clock_ms()
-        sequence = self._manifest.sequence + 1
         answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
         readings = admit(self._readings(answered, now_ms), self._config.pipeline.max_records)
         for note in (note for reading in readings for note in reading.notes):
             log.warning("%s", note)
-        clusters = self._planned_clusters(answered, readings, now_ms)
-        heads = thinned(
-            (*self._manifest.heads, self._head_files.write(sequence, self._names, answered))
-            if answered
-            else self._manifest.heads,
-            now_ms,
-        )
-        plan = self._plan(sequence, now_ms, clusters, readings, heads)
+        topics = {name: self._head_files.topics(name) for name in answered}
+        clusters = self._planner.clusters(self._manifest, answered, readings, topics)
+        heads = self._manifest.heads
+        if answered:
+            heads = (*heads, self._head_files.write(self._manifest.sequence + 1, self._planner.names, answered))
+        plan = self._planner.plan(self._manifest, now_ms, clusters, readings, thinned(heads, now_ms), self._slots)
         seeds = self._seeds(answered)
-        extra = self._extra_pieces(plan, answered, seeds)
+        extra = extra_pieces(plan, answered, seeds)
         watch.lap("plan")
         query = flow(self._spark, self._scans(readings), extra, plan)
         rows = run_query(self._spark, query.collect, lambda: self._all_answer(readings))
@@ -182,104 +174,13 @@ class Cycles:
         return manifest
 
     def _readings(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[Reading]:
-        readings = []
-        for cluster, topic in self._offsets_topics:
-            if cluster in answered:
-                readings.append(
-                    self._reading(answered[cluster], topic, self._before(cluster).sources.get(topic), now_ms)
-                )
-        anew = {reading.cluster for reading in readings if reading.is_another_log}
-        return [
-            replace(self._reading(answered[r.cluster], r.topic, None, now_ms), notes=r.notes, is_another_log=True)
-            if r.cluster in anew
-            else r
-            for r in readings
-        ]
-
-    def _reading(self, sample: ClusterSample, topic: str, before: Source | None, now_ms: int) -> Reading:
-        cluster = sample.cluster
-        has_read = topic in self._before(cluster).sources
-        return plan_reading(
-            cluster,
-            topic,
-            before,
-            sample.ends.get(topic, {}),
-            sample.offsets_topic_ids.get(topic, ""),
-            from_latest=not has_read and all(_starts_latest(c) for c in self._offsets_topics[cluster, topic]),
-            is_start=cluster not in self._started or self._before(cluster).error is not None,
-            now_ms=now_ms,
-        )
-
-    def _before(self, cluster: str) -> ClusterState:
-        return self._manifest.clusters.get(cluster, NEVER_SEEN)
-
-    def _planned_clusters(
-        self, answered: Mapping[str, ClusterSample], readings: Sequence[Reading], now_ms: int
-    ) -> tuple[PlannedCluster, ...]:
-        behind = {reading.cluster for reading in readings if reading.is_catching_up}
-        anew = {reading.cluster for reading in readings if reading.is_another_log}
-        planned = []
-        for name in self._names:
-            before = self._before(name)
-            gone: tuple[str, ...] = ()
-            remade: tuple[str, ...] = ()
-            if name in answered:
-                gone, remade = changed_topics(self._head_files.topics(name), answered[name].topics)
-            ring_s = self._config.storage.intervals * max(self._config.clusters[name].offset_refresh, self.trigger_s)
-            planned.append(
-                PlannedCluster(
-                    name=name,
-                    is_judged=name in answered and name not in behind,
-                    is_read_anew=name in anew,
-                    skew_ms=skew_of(before).ms,
-                    ring_ms=round(ring_s * 1000),
-                    gone_topics=gone,
-                    remade_topics=tuple((topic, before.looked_at_ms) for topic in remade),
-                    tails_known=answered[name].tails_known if name in answered else (),
-                )
-            )
-        return tuple(planned)
-
-    def _plan(
-        self,
-        sequence: int,
-        now_ms: int,
-        clusters: tuple[PlannedCluster, ...],
-        readings: Sequence[Reading],
-        heads: tuple[HeadSample, ...],
-    ) -> CyclePlan:
-        storage, evaluator = self._config.storage, self._config.evaluator
-        return CyclePlan(
-            root=str(self._store.root),
-            sequence=sequence,
-            now_ms=now_ms,
-            intervals=storage.intervals,
-            min_distance_ms=storage.min_distance * 1000,
-            expire_ms=storage.expire_group * 1000,
-            limits=Limits(evaluator.minimum_complete, evaluator.allowed_lag),
-            clusters=clusters,
-            sources=tuple(
-                PlannedSource(
-                    self._names.index(reading.cluster),
-                    tuple(
-                        GroupFilter(consumer.group_allowlist, consumer.group_denylist)
-                        for consumer in self._offsets_topics[reading.cluster, reading.topic]
-                    ),
-                )
-                for reading in readings
-            ),
-            slots=self._slots,
-            state=self._manifest.buckets,
-            heads=heads,
-            elapsed_ms=max(now_ms - self._manifest.now_ms, 0) if self._manifest.now_ms else 0,
-            storage_filter=GroupFilter(storage.group_allowlist, storage.group_denylist),
-        )
+        return self._planner.readings(self._manifest, answered, self._started, now_ms)
 
     def _scans(self, readings: Sequence[Reading]) -> list[DataFrame]:
         scans = []
         for number, reading in enumerate(readings):
             if reading.spans:
-                consumer = self._offsets_topics[reading.cluster, reading.topic][0]
+                consumer = self._planner.consumers[reading.cluster, reading.topic][0]
                 options = to_spark_options(consumer, self._config.profile_of(consumer))
                 scans.append(read_commits(self._spark, number, reading.cluster, options, reading.topic, reading.spans))
         return scans
@@ -288,33 +189,12 @@ class Cycles:
         """Groups that stay silent after a start at the latest commits: what the brokers hold for them, once."""
         seeds = {}
         for cluster in answered:
-            consumers = [c for (name, _), held in self._offsets_topics.items() if name == cluster for c in held]
-            if not self._before(cluster).seeded and consumers and all(_starts_latest(c) for c in consumers):
+            if self._planner.is_to_be_seeded(self._manifest, cluster):
                 try:
                     seeds[cluster] = self._committed(cluster)
                 except ClusterError as error:
                     log.warning("%s: committed offsets could not be listed, trying again: %s", cluster, error)
         return seeds
-
-    def _extra_pieces(
-        self, plan: CyclePlan, answered: Mapping[str, ClusterSample], seeds: Mapping[str, pa.Table]
-    ) -> pa.Table:
-        """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds."""
-        calls = {
-            "slot": pa.array(plan.slots, pa.int32()),
-            "bucket": pa.array(range(plan.buckets), pa.int32()),
-            "what": pa.array([int(Piece.NOTHING)] * plan.buckets, pa.int32()),
-            "piece": pa.nulls(plan.buckets, pa.binary()),
-        }
-        batches = pa.table(calls).to_batches()
-        for cluster, sample in answered.items():
-            if sample.owners is not None:
-                table = _with_cluster(_with_marks(sample), self._names.index(cluster)).select(OWNERS.names)
-                batches += pieces_of(keep_wanted(table.cast(OWNERS), plan), Piece.OWNERS, plan)
-        for cluster, held in seeds.items():
-            table = _with_cluster(held, self._names.index(cluster)).select(SEEDS.names)
-            batches += pieces_of(keep_wanted(table.cast(SEEDS), plan), Piece.SEEDS, plan)
-        return pa.Table.from_batches(batches)
 
     def _without_unreadable(self, samples: Mapping[str, ClusterSample]) -> dict[str, ClusterSample]:
         """The samples with an error on every cluster that is away or whose offsets topic cannot be read just now."""
@@ -341,7 +221,7 @@ class Cycles:
 
     def _log_rejects(self, outcomes: Sequence[BucketOutcome]) -> None:
         for reject in (reject for outcome in outcomes for reject in outcome.rejects):
-            name = self._names[reject.cluster]
+            name = self._planner.names[reject.cluster]
             log.warning("%s: %d records rejected (%s), e.g. %s", name, reject.count, reject.reason, reject.sample)
 
     def _forget_old(self, manifest: Manifest) -> None:
@@ -356,31 +236,6 @@ class Cycles:
 
 KEEP_MANIFESTS = 3
 KEEP_MS = 120_000
-
-
-def offsets_topics(config: Config) -> dict[tuple[str, str], list[Consumer]]:
-    """Every offsets topic to read, once, however many consumer sections name it."""
-    found: dict[tuple[str, str], list[Consumer]] = {}
-    for consumer in config.consumers.values():
-        found.setdefault((consumer.cluster, consumer.offsets_topic), []).append(consumer)
-    return found
-
-
-def _starts_latest(consumer: Consumer) -> bool:
-    # Filling up from the earliest commit is what a start at the earliest does anyway, in order and in one go.
-    return consumer.start_latest and not consumer.backfill_earliest
-
-
-def _with_cluster(table: pa.Table, number: int) -> pa.Table:
-    return table.append_column("cluster", pa.array([number] * table.num_rows, pa.int32()))
-
-
-def _with_marks(sample: ClusterSample) -> pa.Table:
-    """Owners, and a row for each new-protocol group, so that one without members loses the owners it had."""
-    assert sample.owners is not None
-    groups = list(sample.consumer_groups or ())
-    marks = pa.table({"group": pa.array(groups, pa.string())}, schema=pa.schema([("group", pa.string())]))
-    return pa.concat_tables([marks, sample.owners], promote_options="default")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,203 @@
+"""What a cycle is to do, from the configuration, the last manifest and a look at the clusters; nothing is read here."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from warren.config import Config, Consumer
+from warren.domain.rules import Limits
+from warren.pipeline.compact import keep_wanted
+from warren.pipeline.head_files import changed_topics
+from warren.pipeline.outcome import NEVER_SEEN, skew_of
+from warren.pipeline.pieces import pieces_of
+from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
+from warren.pipeline.reading import Reading, plan_reading
+from warren.pipeline.schemas import OWNERS, SEEDS, Piece
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
+from warren.sources.samples import ClusterSample, Topic
+
+Samples = Mapping[str, ClusterSample]
+
+
+class Planner:
+    """Plans the cycles of one configuration."""
+
+    def __init__(self, config: Config, root: str) -> None:
+        self.config = config
+        self.root = root
+        self.names = sorted(config.clusters)
+        """The clusters in the order in which tasks count them."""
+        self.consumers = offsets_topics(config)
+
+    @property
+    def trigger_s(self) -> float:
+        """How often a cycle runs: never rarer than any cluster's offset-refresh."""
+        return min(self.config.pipeline.trigger, *(c.offset_refresh for c in self.config.clusters.values()))
+
+    def readings(self, before: Manifest, answered: Samples, started: Collection[str], now_ms: int) -> list[Reading]:
+        """What to read of every offsets topic; of a cluster of which one is another log now, all from its start."""
+        readings = [
+            self._reading(before, answered[cluster], topic, started, now_ms)
+            for cluster, topic in self.consumers
+            if cluster in answered
+        ]
+        anew = {reading.cluster for reading in readings if reading.is_another_log}
+        return [
+            replace(
+                self._reading(before, answered[r.cluster], r.topic, started, now_ms, is_anew=True),
+                notes=r.notes,
+                is_another_log=True,
+            )
+            if r.cluster in anew
+            else r
+            for r in readings
+        ]
+
+    def _reading(
+        self,
+        before: Manifest,
+        sample: ClusterSample,
+        topic: str,
+        started: Collection[str],
+        now_ms: int,
+        *,
+        is_anew: bool = False,
+    ) -> Reading:
+        state = state_of(before, sample.cluster)
+        source = state.sources.get(topic)
+        return plan_reading(
+            sample.cluster,
+            topic,
+            None if is_anew else source,
+            sample.ends.get(topic, {}),
+            sample.offsets_topic_ids.get(topic, ""),
+            from_latest=source is None and all(starts_latest(c) for c in self.consumers[sample.cluster, topic]),
+            is_start=sample.cluster not in started or state.error is not None,
+            now_ms=now_ms,
+        )
+
+    def clusters(
+        self,
+        before: Manifest,
+        answered: Samples,
+        readings: Sequence[Reading],
+        topics: Mapping[str, Sequence[Topic]],
+    ) -> tuple[PlannedCluster, ...]:
+        """Every cluster as the tasks see it; `topics` are those of the last look."""
+        behind = {reading.cluster for reading in readings if reading.is_catching_up}
+        anew = {reading.cluster for reading in readings if reading.is_another_log}
+        planned = []
+        for name in self.names:
+            state = state_of(before, name)
+            gone: tuple[str, ...] = ()
+            remade: tuple[str, ...] = ()
+            if name in answered:
+                gone, remade = changed_topics(topics[name], answered[name].topics)
+            ring_s = self.config.storage.intervals * max(self.config.clusters[name].offset_refresh, self.trigger_s)
+            planned.append(
+                PlannedCluster(
+                    name=name,
+                    is_judged=name in answered and name not in behind,
+                    is_read_anew=name in anew,
+                    skew_ms=skew_of(state).ms,
+                    ring_ms=round(ring_s * 1000),
+                    gone_topics=gone,
+                    remade_topics=tuple((topic, state.looked_at_ms) for topic in remade),
+                    tails_known=answered[name].tails_known if name in answered else (),
+                )
+            )
+        return tuple(planned)
+
+    def plan(
+        self,
+        before: Manifest,
+        now_ms: int,
+        clusters: tuple[PlannedCluster, ...],
+        readings: Sequence[Reading],
+        heads: tuple[HeadSample, ...],
+        slots: tuple[int, ...],
+    ) -> CyclePlan:
+        """The plan that goes to every task."""
+        storage, evaluator = self.config.storage, self.config.evaluator
+        return CyclePlan(
+            root=self.root,
+            sequence=before.sequence + 1,
+            now_ms=now_ms,
+            intervals=storage.intervals,
+            min_distance_ms=storage.min_distance * 1000,
+            expire_ms=storage.expire_group * 1000,
+            limits=Limits(evaluator.minimum_complete, evaluator.allowed_lag),
+            clusters=clusters,
+            sources=tuple(
+                PlannedSource(
+                    self.names.index(reading.cluster),
+                    tuple(
+                        GroupFilter(consumer.group_allowlist, consumer.group_denylist)
+                        for consumer in self.consumers[reading.cluster, reading.topic]
+                    ),
+                )
+                for reading in readings
+            ),
+            slots=slots,
+            state=before.buckets,
+            heads=heads,
+            elapsed_ms=max(now_ms - before.now_ms, 0) if before.now_ms else 0,
+            storage_filter=GroupFilter(storage.group_allowlist, storage.group_denylist),
+        )
+
+    def is_to_be_seeded(self, before: Manifest, cluster: str) -> bool:
+        """Whether groups that stay silent have still to be asked for: once, after a start at the latest commits."""
+        consumers = [c for (name, _), held in self.consumers.items() if name == cluster for c in held]
+        return not state_of(before, cluster).seeded and bool(consumers) and all(starts_latest(c) for c in consumers)
+
+
+def state_of(manifest: Manifest, cluster: str) -> ClusterState:
+    """What a manifest says of a cluster, known or not."""
+    return manifest.clusters.get(cluster, NEVER_SEEN)
+
+
+def offsets_topics(config: Config) -> dict[tuple[str, str], list[Consumer]]:
+    """Every offsets topic to read, once, however many consumer sections name it."""
+    found: dict[tuple[str, str], list[Consumer]] = {}
+    for consumer in config.consumers.values():
+        found.setdefault((consumer.cluster, consumer.offsets_topic), []).append(consumer)
+    return found
+
+
+def starts_latest(consumer: Consumer) -> bool:
+    """Whether a first start leaves out the commits that are there already."""
+    # Filling up from the earliest commit is what a start at the earliest does anyway, in order and in one go.
+    return consumer.start_latest and not consumer.backfill_earliest
+
+
+def extra_pieces(plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table]) -> pa.Table:
+    """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds."""
+    calls = {
+        "slot": pa.array(plan.slots, pa.int32()),
+        "bucket": pa.array(range(plan.buckets), pa.int32()),
+        "what": pa.array([int(Piece.NOTHING)] * plan.buckets, pa.int32()),
+        "piece": pa.nulls(plan.buckets, pa.binary()),
+    }
+    batches = pa.table(calls).to_batches()
+    for number, cluster in enumerate(plan.clusters):
+        sample = answered.get(cluster.name)
+        if sample is not None and sample.owners is not None:
+            table = _with_cluster(_with_marks(sample), number).select(OWNERS.names)
+            batches += pieces_of(keep_wanted(table.cast(OWNERS), plan), Piece.OWNERS, plan)
+        if cluster.name in seeds:
+            table = _with_cluster(seeds[cluster.name], number).select(SEEDS.names)
+            batches += pieces_of(keep_wanted(table.cast(SEEDS), plan), Piece.SEEDS, plan)
+    return pa.Table.from_batches(batches)
+
+
+def _with_cluster(table: pa.Table, number: int) -> pa.Table:
+    return table.append_column("cluster", pa.array([number] * table.num_rows, pa.int32()))
+
+
+def _with_marks(sample: ClusterSample) -> pa.Table:
+    """Owners, and a row for each new-protocol group, so that one without members loses the owners it had."""
+    assert sample.owners is not None
+    groups = list(sample.consumer_groups or ())
+    marks = pa.table({"group": pa.array(groups, pa.string())}, schema=pa.schema([("group", pa.string())]))
+    return pa.concat_tables([marks, sample.owners], promote_options="default")
