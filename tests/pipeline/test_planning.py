@@ -1,0 +1,123 @@
+"""What a cycle is planned to do, from configuration, manifest and look."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tests.kit.plans import manifest, opened, plan
+from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storage
+from warren.pipeline.outcome import NEVER_SEEN
+from warren.pipeline.plan import GroupFilter, PlannedCluster
+from warren.pipeline.planning import Planner, extra_pieces, offsets_topics
+from warren.pipeline.schemas import Piece
+from warren.snapshot.manifest import ClusterState, Position, Source
+from warren.sources.commits import Span
+from warren.sources.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table
+
+NOW = 1_000_000
+
+
+def consumer(name: str, cluster: str, **changes: object) -> Consumer:
+    return Consumer(name, cluster, ("a:1",), **changes)  # type: ignore[arg-type]
+
+
+def config(*consumers: Consumer, **changes: object) -> Config:
+    names = {c.cluster for c in consumers}
+    clusters = {name: Cluster(name, ("a:1",), offset_refresh=20) for name in names}
+    return Config(clusters, {c.name: c for c in consumers}, **changes)  # type: ignore[arg-type]
+
+
+def sample(cluster: str, topic_id: str = "id", topic: str = "__consumer_offsets", **changes: object) -> ClusterSample:
+    ends = {topic: {0: PartitionEnds(5, 30, 30)}}
+    return ClusterSample(cluster, ends=ends, offsets_topic_ids={topic: topic_id}, **changes)  # type: ignore[arg-type]
+
+
+def read_to(offset: int, topic_id: str = "id", **changes: object) -> ClusterState:
+    source = Source(topic_id, {0: Position(offset, offset, offset, 0)})
+    return replace(NEVER_SEEN, sources={"__consumer_offsets": source}, looked_at_ms=NOW - 10, **changes)  # type: ignore[arg-type]
+
+
+def test_a_cycle_runs_as_often_as_the_quickest_wants(tmp_path: Path) -> None:
+    quick = config(consumer("x", "c"), pipeline=Pipeline(trigger=5))
+    slow = config(consumer("x", "c"), pipeline=Pipeline(trigger=60))
+    assert (Planner(quick, "").trigger_s, Planner(slow, "").trigger_s) == (5, 20)
+
+
+def test_an_offsets_topic_is_read_once_for_all_sections_that_name_it() -> None:
+    held = offsets_topics(config(consumer("x", "c"), consumer("y", "c"), consumer("z", "c", offsets_topic="other")))
+    assert {place: [c.name for c in own] for place, own in held.items()} == {
+        ("c", "__consumer_offsets"): ["x", "y"],
+        ("c", "other"): ["z"],
+    }
+
+
+def test_a_start_at_the_latest_needs_all_sections_of_a_topic_to_want_it(tmp_path: Path) -> None:
+    latest, earliest = consumer("x", "c", start_latest=True), consumer("y", "c")
+    backfilled = consumer("z", "c", start_latest=True, backfill_earliest=True)
+    for consumers, spans in [
+        ([latest], {}),
+        ([latest, earliest], {0: Span(5, 30)}),
+        ([backfilled], {0: Span(5, 30)}),
+    ]:
+        planner = Planner(config(*consumers), "")
+        before = manifest(plan(tmp_path))
+        (reading,) = planner.readings(before, {"c": sample("c")}, set(), NOW)
+        assert reading.spans == spans
+        assert planner.is_to_be_seeded(before, "c") == (not spans)
+
+
+def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_path: Path) -> None:
+    planner = Planner(config(consumer("x", "a"), consumer("y", "b"), consumer("z", "c")), "")
+    before = manifest(plan(tmp_path), clusters={"a": read_to(20), "b": read_to(20, "another"), "c": read_to(20)})
+    readings = planner.readings(before, {"a": sample("a"), "b": sample("b")}, {"a", "b"}, NOW)
+    assert [(r.cluster, r.spans, r.is_another_log) for r in readings] == [
+        ("a", {0: Span(20, 30)}, False),
+        ("b", {0: Span(5, 30)}, True),
+    ]
+    topics = {name: (Topic("old", "1", 1), Topic("new", "2", 1)) for name in "ab"}
+    seen = {
+        "a": sample("a", topics=(Topic("new", "3", 1),), tails_known=(("new", 0),)),
+        "b": sample("b", topics=topics["b"]),
+    }
+    assert planner.clusters(before, seen, readings, topics) == (
+        PlannedCluster("a", True, False, 0, 200_000, ("old",), (("new", NOW - 10),), (("new", 0),)),
+        PlannedCluster("b", True, True, 0, 200_000),
+        PlannedCluster("c", False, False, 0, 200_000),
+    )
+
+
+def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: Path) -> None:
+    settings = config(
+        consumer("x", "c", group_denylist="^a"),
+        consumer("y", "c", group_allowlist="^b"),
+        storage=Storage(intervals=7, expire_group=60, min_distance=2, group_allowlist="^c"),
+        evaluator=Evaluator(0.5, 9),
+    )
+    planner = Planner(settings, str(tmp_path))
+    before = manifest(plan(tmp_path), now_ms=NOW - 4_000)
+    readings = planner.readings(before, {"c": sample("c")}, set(), NOW)
+    made = planner.plan(before, NOW, (), readings, (), (3, 4))
+    assert (made.root, made.sequence, made.slots) == (str(tmp_path), before.sequence + 1, (3, 4))
+    assert (made.intervals, made.expire_ms, made.min_distance_ms) == (7, 60_000, 2_000)
+    assert (made.limits.minimum_complete, made.limits.allowed_lag, made.elapsed_ms) == (0.5, 9, 4_000)
+    assert made.sources[0].filters == (GroupFilter(None, "^a"), GroupFilter("^b", None))
+    assert made.storage_filter == GroupFilter("^c", None)
+
+
+def test_the_driver_calls_every_bucket_and_sends_owners_and_seeds_to_theirs(tmp_path: Path) -> None:
+    made = plan(tmp_path, slots=(5, 6, 7))
+    owners = to_table(OWNERS, [["g"], ["t"], [3], ["/10.0.0.1"], ["client"]])
+    seen = {"local": sample("local", owners=owners, consumer_groups=("g", "empty"), heads=np.zeros(0, np.int64))}
+    seeds = {"local": to_table(COMMITTED, [["silent"], ["t"], [0], [42]])}
+    pieces = extra_pieces(made, seen, seeds)
+    calls = pieces.filter(pc.equal(pieces["what"], int(Piece.NOTHING)))
+    assert (calls["slot"].to_pylist(), calls["bucket"].to_pylist()) == ([5, 6, 7], [0, 1, 2])
+    rest = opened(pieces.filter(pc.not_equal(pieces["what"], int(Piece.NOTHING))).to_batches())
+    sent = [row for rows in rest[Piece.OWNERS].values() for row in rows]
+    assert sorted((row["group"], row["partition"], row["owner"]) for row in sent if row["owner"]) == [
+        ("g", 3, "/10.0.0.1")
+    ]
+    assert {row["group"] for row in sent if not row["owner"]} == {"g", "empty"}, "a mark each: who has none loses them"
+    assert [row["offset"] for rows in rest[Piece.SEEDS].values() for row in rows] == [42]
