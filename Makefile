@@ -16,7 +16,7 @@ demo: $(INSTALLED) ## start a real Kafka with consumers of every kind and watch 
 	$(BIN)/warren demo
 
 test: $(INSTALLED) ## run the tests
-	$(BIN)/pytest -m "not long"
+	$(BIN)/pytest -m "not long" --durations=12
 
 test-long: $(INSTALLED) ## run the rehearsals that are too long for every change
 	$(BIN)/pytest -m long --timeout=7200

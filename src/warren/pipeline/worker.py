@@ -26,7 +26,7 @@ def settle() -> None:
     once for every package in them: a tenth of a second, as long as a short task itself.
     """
     _freeze()
-    for path, finder in sys.path_importer_cache.items():
+    for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             sys.path_importer_cache[path] = SettledArchive(finder)
 
