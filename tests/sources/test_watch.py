@@ -396,7 +396,10 @@ def test_a_broker_that_is_down_costs_its_own_partitions_only() -> None:
             left = [UNKNOWN if leader == 2 else head for head, leader in zip(heads, leaders, strict=True)]
             while _of(sample := _sample(watch, 5), together)[0] != [4, 4, 4] or _of(sample, alone)[0] != left:
                 known = _of(sample, alone)[0]
-                assert all(head in (UNKNOWN, expected) for head, expected in zip(known, left, strict=False))
+                assert all(head in (UNKNOWN, expected) for head, expected in zip(known, left, strict=False)), (
+                    known,
+                    left,
+                )
             assert {p: e.end for p, e in sample.ends[together].items()} == {0: 4, 1: 4, 2: 4}
             kafka.start(2)
             _sample_until(watch, lambda s: _of(s, alone)[0] == heads)

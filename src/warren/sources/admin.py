@@ -226,7 +226,9 @@ def _to_offsets(
     except (KafkaException, TimeoutError):
         return np.full(len(request), UNKNOWN, np.int64)
     try:
-        return np.fromiter(map(_offset_of, map(answers.get, request)), np.int64, len(request))
+        offsets = np.fromiter(map(_offset_of, map(answers.get, request)), np.int64, len(request))
     except AttributeError:  # some of the answers are errors, which have no offset
         found = (getattr(answers.get(tp), "offset", UNKNOWN) for tp in request)
-        return np.fromiter(found, np.int64, len(request))
+        offsets = np.fromiter(found, np.int64, len(request))
+    # A broker that has just died leaves librdkafka's own mark for "no offset", which is below 0 as well.
+    return np.where(offsets < 0, UNKNOWN, offsets)
