@@ -118,3 +118,16 @@ def test_check_says_what_it_understood_and_what_is_odd(tmp_path: Path, capsys: p
     assert said[2:4] == ["cluster EU: kafka:9092, heads every 10 s", "  groups of __consumer_offsets from kafka:9092"]
     assert main([*command, "--strict"]) == 1
     assert "cluster EU" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("section", ['[logging]\nfilename = "{}/x.log"', '[general]\nstdout-logfile = "{}/x.out"'])
+def test_a_log_that_cannot_be_written_is_told(section: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "burrow.toml").write_text(
+        section.format(tmp_path / "a-file" / "folder")
+        + '\n[cluster.local]\nclass-name = "kafka"\nservers = ["127.0.0.1:1"]\n'
+    )
+    assert main(["run", "--config-dir", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"cannot write its log: {tmp_path / 'a-file'}")
+    assert "Not a directory" in error

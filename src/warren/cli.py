@@ -124,9 +124,15 @@ def _run(options: argparse.Namespace) -> int:
 
     read_config, findings = read(options.config_dir)
     settings = read_config or Config({}, {})
-    if settings.general.stdout_logfile:
-        redirect_output(settings.general.stdout_logfile)
-    set_up_logging(settings.logging, options.log_level)
+    try:
+        if settings.general.stdout_logfile:
+            redirect_output(settings.general.stdout_logfile)
+        set_up_logging(settings.logging, options.log_level)
+    except OSError as error:
+        raise WarrenError(
+            f"cannot write its log: {error.filename}: {error.strerror}; see [logging] filename and "
+            "[general] stdout-logfile"
+        ) from error
     config = accepted(read_config, findings)
     stop = threading.Event()
 
