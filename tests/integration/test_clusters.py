@@ -23,7 +23,6 @@ from warren.demo.workload import (
     fill_topic,
     stop_all,
 )
-from warren.snapshot.reader import status_name
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -37,8 +36,6 @@ CYCLES = 8
 # The same names in both, with other fates: a verdict that strays from one cluster to the other shows.
 NORTH = {"billing": "healthy", "export": "stalled", "search": "slow"}
 SOUTH = {"billing": "stalled", "export": "healthy", "search": "healthy"}
-CLOCKS_MS = 1_000
-"""How far apart the times of brokers, looks and verdicts may be on one machine."""
 TRIO = {"billing": "healthy", "export": "stalled", "search": "slow"}
 VERDICT = {"healthy": "OK", "stalled": "STALL", "slow": "WARN"}
 
@@ -235,23 +232,7 @@ def test_a_broker_of_three_goes_and_comes_back_without_a_wrong_verdict(story: St
     for seen in snapshots:
         for name, kind in TRIO.items():
             # A group that lost its coordinator for a moment may catch up with what is paced by the clock.
-            allowed = {"OK"} if kind == "healthy" else {"OK", VERDICT[kind]}
-            if kind != "healthy" and chapter == "a broker is killed":
-                # Without its coordinator it cannot commit at all, which is just what STOP says of a group that lags.
-                allowed |= {"STOP"}
-                assert_stopped_are_silent(story, seen, name)
-            assert seen.verdicts("trio", name) <= allowed, seen.why("trio", name)
-
-
-def assert_stopped_are_silent(story: Story, seen: Seen, group: str) -> None:
-    """What is STOP has committed nothing, by the topic itself, for longer than its window took."""
-    looked_at_ms = seen.manifest.clusters["trio"].looked_at_ms
-    for (cluster, name, topic, partition), row in seen.partitions.items():
-        if (cluster, name) == ("trio", group) and status_name(row["status"]) == "STOP":
-            commits = story.references["trio"].committed_ms.items()
-            times = [at for (key, _), at in commits if key == (group, topic, partition) and at <= looked_at_ms]
-            span_ms = row["times_ms"][-1] - row["times_ms"][0]
-            assert looked_at_ms - max(times) > span_ms - CLOCKS_MS, seen.why("trio", group)
+            assert seen.verdicts("trio", name) <= {"OK", VERDICT[kind]}, seen.why("trio", name)
 
 
 def test_the_cluster_of_three_is_judged_while_a_broker_is_away(story: Story) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
 from warren.domain.rules import Limits, Reason, Status
+from warren.domain.silence import Away
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
 
@@ -118,6 +119,25 @@ def test_a_bad_verdict_for_a_short_lag_waits_until_its_tail_is_known(cycles: Reh
     row = cycles.cycle(late + 3, clusters=(forgotten,))[KEY]
     assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2), "what it was before, it stays"
     assert cycles.summaries[0]["doubted"] == [["local", "t", 0]]
+
+
+def test_silence_is_counted_only_while_the_group_could_be_heard(cycles: Rehearsal) -> None:
+    for n in range(3):
+        cycles.look(NOW + n * TRIGGER, {"local": {"t": [1000 + 10 * n]}})
+        cycles.cycle(NOW + n * TRIGGER, [commit(n, NOW + n * TRIGGER, 800 + 10 * n)])
+    last = NOW + 2 * TRIGGER
+
+    def silent_for(now_ms: int, **changes: Any) -> Reason:
+        cycles.look(now_ms, {"local": {"t": [2000]}})
+        known = PlannedCluster("local", is_judged=True, ring_ms=0, **changes)
+        return status(cycles.cycle(now_ms, clusters=(known,))[KEY])[1]
+
+    late = last + 4 * TRIGGER
+    assert silent_for(late, heard_at_ms=last + 2 * TRIGGER) != Reason.STOPPED, "read up to two triggers ago"
+    assert silent_for(late + 1, away=(Away(0, 1, last + TRIGGER, None),)) != Reason.STOPPED
+    assert silent_for(late + 2, away=(Away(0, 1, last + TRIGGER, late),)) != Reason.STOPPED
+    assert silent_for(late + 3, away=(Away(0, 1, late - TRIGGER, late),)) == Reason.STOPPED, "silent long before"
+    assert silent_for(late + 4) == Reason.STOPPED
 
 
 def test_the_brokers_clock_is_taken_into_account(tmp_path: Path) -> None:

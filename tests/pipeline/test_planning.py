@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from tests.kit.plans import manifest, opened, plan
 from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storage
+from warren.domain.silence import Away
 from warren.pipeline.outcome import NEVER_SEEN
 from warren.pipeline.plan import GroupFilter, PlannedCluster
 from warren.pipeline.planning import Planner, extra_pieces, offsets_topics
@@ -82,10 +83,29 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
         "b": sample("b", topics=topics["b"]),
     }
     assert planner.clusters(before, seen, readings, topics) == (
-        PlannedCluster("a", True, False, 0, 200_000, ("old",), (("new", NOW - 10),), (("new", 0),)),
-        PlannedCluster("b", True, True, 0, 200_000),
+        PlannedCluster("a", True, False, 0, 200_000, ("old",), (("new", NOW - 10),), (("new", 0),), heard_at_ms=0),
+        PlannedCluster("b", True, True, 0, 200_000, heard_at_ms=0),
         PlannedCluster("c", False, False, 0, 200_000),
     )
+
+
+def test_a_home_that_cannot_be_heard_is_planned_with_its_times(tmp_path: Path) -> None:
+    planner = Planner(config(consumer("x", "c")), str(tmp_path))
+    position = Position(20, 20, 20, 0)
+    source = Source("id", {0: position, 1: position, 3: replace(position, away_from_ms=5, away_to_ms=NOW - 500)})
+    state = replace(read_to(20), sources={"__consumer_offsets": source})
+    before = manifest(plan(tmp_path), clusters={"c": state})
+    seen = {"c": sample("c", ends_at_ms=NOW - 100)}
+    seen["c"].ends["__consumer_offsets"][3] = PartitionEnds(5, 30, 30)
+    readings = planner.readings(before, seen, {"c"}, NOW)
+    [planned] = planner.clusters(before, seen, readings, {"c": ()})
+    assert planned.heard_at_ms == NOW - 100
+    assert planned.away == (Away(1, 4, NOW - 10, None), Away(3, 4, 5, NOW - 500))
+
+    lost = replace(before, clusters={"c": replace(state, error="it was away")})
+    readings = planner.readings(lost, seen, {"c"}, NOW)
+    [planned] = planner.clusters(lost, seen, readings, {"c": ()})
+    assert planned.away == (Away(0, 4, NOW - 10, NOW), Away(1, 4, NOW - 10, None), Away(3, 4, 5, NOW))
 
 
 def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """How far to read: from positions and ends to spans, in every state an offsets topic can be in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warren.domain.silence import RETURN_MS
 from warren.pipeline.reading import Reading, admit, plan_reading
 from warren.snapshot.manifest import Position, Source
 from warren.sources.commits import Span
@@ -85,7 +86,7 @@ def test_records_that_are_gone_unread_are_told() -> None:
 def test_a_partition_that_does_not_answer_keeps_its_position() -> None:
     reading = planned(read_to(10, 20), {1: (0, 25, 25)})
     assert reading.spans == {1: Span(20, 25)}
-    assert reading.after.positions[0] == read_to(10, 20).positions[0]
+    assert reading.after.positions[0] == replace(read_to(10, 20).positions[0], away_from_ms=0)
 
 
 @pytest.mark.parametrize("ends", [{}, {0: (0, 3, 3)}])
@@ -106,7 +107,8 @@ def test_a_log_that_ends_before_the_position_is_another_log() -> None:
 def test_a_topic_that_cannot_be_seen_for_a_while_is_still_known() -> None:
     away = planned(read_to(20), {}, topic_id="")
     assert not away.is_another_log
-    assert away.after == read_to(20)
+    assert away.after.positions[0].next_offset == 20
+    assert away.after.topic_id == "id"
     assert planned(away.after, {0: (0, 30, 30)}, topic_id="new").is_another_log
 
 
@@ -168,3 +170,32 @@ def test_cut_readings_fit_move_on_and_lose_nothing(topics: list[dict[int, int]],
         if seen == topics:
             return
     pytest.fail("it never ends")
+
+
+def test_a_partition_that_cannot_be_heard_is_away_until_a_while_after_it_is_back() -> None:
+    def look(before: Source, now_ms: int, end: PartitionEnds | None, **changes: bool) -> Source:
+        ends = {0: PartitionEnds(0, 20, 20)} | ({1: end} if end else {})
+        reading = plan_reading(
+            "c", "t", before, ends, "id",
+            from_latest=False, is_start=False, now_ms=now_ms, looked_at_ms=now_ms - 10_000, **changes,
+        )  # fmt: skip
+        return reading.after
+
+    def away(source: Source) -> list[tuple[int | None, int | None]]:
+        return [(p.away_from_ms, p.away_to_ms) for _, p in sorted(source.positions.items())]
+
+    heard = PartitionEnds(0, 20, 20)
+    source = look(read_to(20, 20), NOW, None)
+    assert away(source) == [(None, None), (NOW - 10_000, None)]
+    source = look(source, NOW + 10_000, PartitionEnds(0, 20, 20, is_held_back=True))
+    assert away(source) == [(None, None), (NOW - 10_000, None)], "heard, but held back"
+    source = look(source, NOW + 20_000, heard)
+    assert away(source) == [(None, None), (NOW - 10_000, NOW + 20_000)]
+    source = look(source, NOW + 20_000 + RETURN_MS, heard)
+    assert away(source) == [(None, None), (NOW - 10_000, NOW + 20_000)]
+    again = look(source, NOW + 20_000 + RETURN_MS, None)
+    assert away(again) == [(None, None), (NOW - 10_000, None)], "gone again while it is hardly back"
+    source = look(source, NOW + 20_001 + RETURN_MS, heard)
+    assert away(source) == [(None, None), (None, None)]
+    source = look(source, NOW, heard, was_away=True)
+    assert away(source) == [(NOW - 10_000, NOW)] * 2, "the whole cluster was away"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warren.domain.lag import SHORT_LAG, current_lag
 from warren.domain.rules import Evidence, Reason, Status, judge
+from warren.domain.silence import heard_until
 from warren.domain.windows import UNKNOWN, Commits, append, drop_before
 from warren.pipeline.groups import cluster_summaries, to_groups
 from warren.pipeline.heads import HeadHistory
@@ -235,8 +236,11 @@ def with_verdicts(state: State, plan: CyclePlan) -> tuple[State, Ints]:
         )
         whole = own.size == len(rows)
         windows = rows.windows if whole else select(rows, own).windows
-        now_ms = np.full(own.size, plan.now_ms + cluster.skew_ms, dtype=np.int64)
-        verdicts = judge(windows, evidence, now_ms, plan.limits)
+        # Commits are known up to when the ends were fixed, which can be long before now when brokers are slow.
+        heard_ms = plan.now_ms if cluster.heard_at_ms is None else cluster.heard_at_ms
+        last_ms = windows.time_ms[:, -1] - cluster.skew_ms
+        until_ms = heard_until(heard_ms, last_ms, state.groups.values, rows.group[own], cluster.away)
+        verdicts = judge(windows, evidence, until_ms + cluster.skew_ms, plan.limits)
         waits = is_doubtful(state, own, verdicts.status, cluster)
         waiting.append(own[waits])
         was = rows.status[own[waits]]

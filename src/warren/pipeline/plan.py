@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from warren.domain.rules import Limits
+from warren.domain.silence import Away
 from warren.snapshot.manifest import Bucket, HeadSample
 
 
@@ -26,6 +27,9 @@ class PlannedCluster:
     gone_topics: tuple[str, ...] = ()
     remade_topics: tuple[tuple[str, int], ...] = ()
     tails_known: tuple[tuple[str, int], ...] = ()
+    heard_at_ms: int | None = None
+    """When the ends were fixed up to which commits are read; None if now."""
+    away: tuple[Away, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

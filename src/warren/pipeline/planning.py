@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from warren.config import Config, Consumer
 from warren.domain.rules import Limits
+from warren.domain.silence import Away
 from warren.pipeline.compact import keep_wanted
 from warren.pipeline.head_files import changed_topics
 from warren.pipeline.outcome import NEVER_SEEN, skew_of
@@ -14,7 +15,7 @@ from warren.pipeline.pieces import pieces_of
 from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
 from warren.pipeline.reading import Reading, plan_reading
 from warren.pipeline.schemas import OWNERS, SEEDS, Piece
-from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Source
 from warren.sources.samples import ClusterSample, Topic
 
 Samples = Mapping[str, ClusterSample]
@@ -75,6 +76,8 @@ class Planner:
             from_latest=source is None and all(starts_latest(c) for c in self.consumers[sample.cluster, topic]),
             is_start=sample.cluster not in started or state.error is not None,
             now_ms=now_ms,
+            looked_at_ms=state.looked_at_ms,
+            was_away=state.error is not None,
         )
 
     def clusters(
@@ -105,6 +108,8 @@ class Planner:
                     gone_topics=gone,
                     remade_topics=tuple((topic, state.looked_at_ms) for topic in remade),
                     tails_known=answered[name].tails_known if name in answered else (),
+                    heard_at_ms=answered[name].ends_at_ms if name in answered else None,
+                    away=away_in([reading.after for reading in readings if reading.cluster == name]),
                 )
             )
         return tuple(planned)
@@ -155,6 +160,16 @@ class Planner:
 def state_of(manifest: Manifest, cluster: str) -> ClusterState:
     """What a manifest says of a cluster, known or not."""
     return manifest.clusters.get(cluster, NEVER_SEEN)
+
+
+def away_in(sources: Sequence[Source]) -> tuple[Away, ...]:
+    """The partitions of offsets topics that cannot be heard, or could not until a moment ago."""
+    return tuple(
+        Away(home, max(source.positions) + 1, position.away_from_ms, position.away_to_ms)
+        for source in sources
+        for home, position in source.positions.items()
+        if position.away_from_ms is not None
+    )
 
 
 def offsets_topics(config: Config) -> dict[tuple[str, str], list[Consumer]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from warren.domain.silence import RETURN_MS
 from warren.snapshot.manifest import Position, Source
 from warren.sources.commits import Span
 from warren.sources.samples import PartitionEnds
@@ -40,10 +41,13 @@ def plan_reading(
     from_latest: bool,
     is_start: bool,
     now_ms: int,
+    looked_at_ms: int = 0,
+    was_away: bool = False,
 ) -> Reading:
     """All there is to read of one offsets topic; `is_start` marks the first look at a cluster after it was away.
 
     `is_another_log` in the answer says that offsets do not go on from where they were: plan again without `before`.
+    `looked_at_ms` is when it was looked at last, `was_away` says that the whole cluster could not be since then.
     """
     notes: list[str] = []
     is_another_log = before is not None and bool(topic_id) and before.topic_id not in ("", topic_id)
@@ -51,13 +55,16 @@ def plan_reading(
         notes.append(f"{cluster}/{topic} was deleted and made again: its windows are read anew")
     known = before.positions if before else {}
     spans: dict[int, Span] = {}
+    if was_away:
+        known = {partition: _gone(position, looked_at_ms) for partition, position in known.items()}
     # A partition that did not answer keeps its position; what it holds is read when it answers again.
-    positions: dict[int, Position] = dict(known)
+    positions = {partition: _gone(position, looked_at_ms) for partition, position in known.items()}
     for partition, end in ends.items():
         position = known.get(partition)
         if position is None:
             start = end.stable_end if from_latest and before is None else end.log_start
             position = Position(start, end.stable_end, end.end, end.stable_end)
+        position = _gone(position, looked_at_ms) if end.is_held_back else _back(position, now_ms)
         start = position.next_offset
         if start < end.log_start:
             if end.log_start > position.stable_end:
@@ -80,6 +87,21 @@ def plan_reading(
     # A topic that cannot be seen just now keeps its id, so that another one in its place is noticed.
     after = Source(topic_id or (before.topic_id if before else ""), positions)
     return Reading(cluster, topic, spans, after, tuple(notes), is_another_log)
+
+
+def _gone(position: Position, since_ms: int) -> Position:
+    """The position of a partition that cannot be heard; one that was hardly back has been away all the time."""
+    return replace(position, away_from_ms=position.away_from_ms or since_ms, away_to_ms=None)
+
+
+def _back(position: Position, now_ms: int) -> Position:
+    """The position of a partition that is heard, which forgets after a while that it was not."""
+    if position.away_from_ms is None:
+        return position
+    to_ms = position.away_to_ms or now_ms
+    if now_ms > to_ms + RETURN_MS:
+        return replace(position, away_from_ms=None, away_to_ms=None)
+    return replace(position, away_to_ms=to_ms)
 
 
 def _stuck_since(position: Position, end: PartitionEnds, now_ms: int) -> int | None:

@@ -40,13 +40,18 @@ class HeadSample:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one partition of an offsets topic has been read, and where its log ended when that was decided."""
+    """How far one partition of an offsets topic has been read, and where its log ended when that was decided.
+
+    `away_from_ms` is set while it cannot be heard, and with `away_to_ms` for a while after it is back.
+    """
 
     next_offset: int
     stable_end: int
     end: int
     catch_up_to: int
     stuck_since_ms: int | None = None
+    away_from_ms: int | None = None
+    away_to_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,10 +55,14 @@ Request = list[TopicPartition]
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """A topic's id and the broker that leads each of its partitions, UNKNOWN where none does."""
+    """A topic's id, the broker that leads each of its partitions, UNKNOWN where none does, and those in sync.
+
+    `in_sync` is empty where it was not asked for.
+    """
 
     id: str
     leaders: npt.NDArray[np.int32]
+    in_sync: tuple[frozenset[int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,9 @@ class Admin:
         except KafkaException as e:
             raise self._error(e) from e
 
-    def describe_topics(self, names: Sequence[str], deadline: float) -> dict[str, TopicLayout]:
+    def describe_topics(
+        self, names: Sequence[str], deadline: float, *, with_in_sync: bool = False
+    ) -> dict[str, TopicLayout]:
         """The layout of each of these topics that exists and may be seen."""
         futures: dict[str, concurrent.futures.Future[Any]] = {}
         for some in _parts(names, _TOPICS_A_REQUEST):
@@ -110,7 +116,9 @@ class Admin:
         described = {name: self._result(future, deadline) for name, future in futures.items()}
         self._client.poll(0)
         self._trouble = ""
-        return {name: _to_layout(topic) for name, topic in described.items() if topic is not None}
+        return {
+            name: _to_layout(topic, with_in_sync=with_in_sync) for name, topic in described.items() if topic is not None
+        }
 
     def ask_offsets(
         self, requests: Iterable[Request], isolation: int, deadline: float
@@ -210,12 +218,17 @@ def _parts(names: Sequence[str], size: int) -> Iterable[list[str]]:
     return (list(names[i : i + size]) for i in range(0, len(names), size))
 
 
-def _to_layout(topic: Any) -> TopicLayout:  # noqa: ANN401
+def _to_layout(topic: Any, *, with_in_sync: bool) -> TopicLayout:  # noqa: ANN401
     leaders = np.full(len(topic.partitions), UNKNOWN, np.int32)
     for partition in topic.partitions:
         if partition.leader is not None:
             leaders[partition.id] = partition.leader.id
-    return TopicLayout(str(topic.topic_id), leaders)
+    if not with_in_sync:
+        return TopicLayout(str(topic.topic_id), leaders)
+    by_number = sorted(topic.partitions, key=attrgetter("id"))
+    return TopicLayout(
+        str(topic.topic_id), leaders, tuple(frozenset(node.id for node in partition.isr) for partition in by_number)
+    )
 
 
 def _to_offsets(

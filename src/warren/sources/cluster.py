@@ -167,7 +167,8 @@ class ClusterWatcher:
 
     def _ends(self, deadline: float) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
         # Asked anew each time, not taken from the state: it appears with a fresh cluster's first commit.
-        layout = Layout.of(self._admin.describe_topics(self._target.offsets_topics, deadline))
+        described = self._admin.describe_topics(self._target.offsets_topics, deadline, with_in_sync=True)
+        layout = Layout.of(described)
         latest = Question(layout, LATEST)
         # A broker answers a connection in order, so what comes first is never ahead of what comes after.
         takes: list[Callable[[], Offsets]] = [
@@ -177,10 +178,14 @@ class ClusterWatcher:
         ]
         log_start, stable_end, end = (take() for take in takes)
         is_known = (log_start != UNKNOWN) & (stable_end != UNKNOWN) & (end != UNKNOWN)
+        mute = latest.mute | (self._state.heads.mute if self._state else frozenset())
         ends: dict[str, dict[int, PartitionEnds]] = {name: {} for name in self._target.offsets_topics}
         for topic, first in zip(layout.topics, layout.starts.tolist(), strict=True):
+            in_sync = described[topic.name].in_sync
             ends[topic.name] = {
-                p: PartitionEnds(int(log_start[i]), int(stable_end[i]), int(max(end[i], stable_end[i])))
+                p: PartitionEnds(
+                    int(log_start[i]), int(stable_end[i]), int(max(end[i], stable_end[i])), bool(in_sync[p] & mute)
+                )
                 for p, i in enumerate(range(first, first + topic.partitions))
                 if is_known[i]
             }

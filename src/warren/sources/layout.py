@@ -70,6 +70,11 @@ class Question:
             self._leaders.append(_Leader(leader, order, requests))
 
     @property
+    def mute(self) -> frozenset[int]:
+        """The leaders of which nothing was heard when they were last asked."""
+        return frozenset(self._mute)
+
+    @property
     def partitions(self) -> int:
         """How many partitions have a leader to ask."""
         return sum(len(leader.order) for leader in self._leaders)

@@ -55,11 +55,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnds:
-    """Where a partition starts, where its last stable offset is, and its high watermark."""
+    """Where a partition starts, where its last stable offset is, and its high watermark.
+
+    `is_held_back` while a broker in sync with it does not answer: commits are made that nobody can see yet.
+    """
 
     log_start: int
     stable_end: int
     end: int
+    is_held_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
