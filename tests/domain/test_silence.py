@@ -48,7 +48,7 @@ def test_names_of_any_characters(names: list[str], partitions: int) -> None:
     ids=["never away", "away", "long silent before", "back", "heard late", "heard since", "away from the first look"],
 )
 def test_the_time_away_is_not_silence(away: tuple[Away, ...], last_ms: int, until_ms: int) -> None:
-    group = np.zeros(1, dtype=np.int64)
+    group = np.zeros(1, dtype=np.int32)
     assert heard_until(NOW, np.array([last_ms]), pa.array(["g"]), group, away).tolist() == [until_ms]
 
 
@@ -56,7 +56,7 @@ def test_only_groups_that_live_there_are_given_time() -> None:
     names = pa.array([f"group-{n}" for n in range(100)])
     homes, others = home_of(names, 50), home_of(names, 4)
     last_ms = np.full(200, NOW - 9_000)
-    group = np.repeat(np.arange(100), 2)
+    group = np.repeat(np.arange(100, dtype=np.int32), 2)
     away = (Away(7, 50, NOW - 5_000, None), Away(3, 4, NOW - 8_000, None))
     until = heard_until(NOW, last_ms, names, group, away)
     expected = np.where(others == 3, NOW - 8_000, np.where(homes == 7, NOW - 5_000, NOW))[group]

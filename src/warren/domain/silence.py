@@ -29,7 +29,9 @@ class Away:
     to_ms: int | None
 
 
-def heard_until(now_ms: int, last_ms: Ints, groups: pa.StringArray, group: Ints, away: Sequence[Away]) -> Ints:
+def heard_until(
+    now_ms: int, last_ms: Ints, groups: pa.StringArray, group: NDArray[np.int32], away: Sequence[Away]
+) -> Ints:
     """For each row the moment from which its silence is counted back to its last commit: now, less the time away."""
     until = np.full(last_ms.size, now_ms, dtype=np.int64)
     for partitions in {one.partitions for one in away}:
