@@ -32,14 +32,15 @@ class Away:
 def heard_until(
     now_ms: int, last_ms: Ints, groups: pa.StringArray, group: NDArray[np.int32], away: Sequence[Away]
 ) -> Ints:
-    """For each row the moment from which its silence is counted back to its last commit: now, less the time away."""
+    """For each row the moment up to which its silence counts: now, or when its home went if it is unheard since."""
     until = np.full(last_ms.size, now_ms, dtype=np.int64)
     for partitions in {one.partitions for one in away}:
         home = home_of(groups, partitions)[group]
         for one in (one for one in away if one.partitions == partitions):
             rows = np.flatnonzero(home == one.home)
-            missed_ms = (one.to_ms or now_ms) - np.maximum(last_ms[rows], one.from_ms)
-            until[rows] = np.minimum(until[rows], now_ms - np.maximum(missed_ms, 0))
+            is_unheard = last_ms[rows] < (one.to_ms or now_ms)
+            before_ms = np.maximum(last_ms[rows], one.from_ms)
+            until[rows] = np.where(is_unheard, np.minimum(until[rows], before_ms), until[rows])
     return until
 
 
