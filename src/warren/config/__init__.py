@@ -3,10 +3,11 @@
 from warren.config.findings import Findings
 from warren.config.kafka import to_librdkafka, to_spark_options
 from warren.config.load import accepted, load, read
-from warren.config.outward import General, HttpServer, Logging, Notifier, Tls, ZooKeeper, ZooKeeperConsumer
+from warren.config.outward import Auth, General, HttpServer, Logging, Notifier, Tls, ZooKeeper, ZooKeeperConsumer
 from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 
 __all__ = [
+    "Auth",
     "ClientProfile",
     "Cluster",
     "Config",

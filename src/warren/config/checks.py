@@ -1,5 +1,6 @@
 """What a key of burrow.toml may hold: the words for it, and the reading of its value."""
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable
@@ -84,6 +85,19 @@ def text(allowed: str = "a string that is not empty", pattern: str = r".+") -> C
     return Check(allowed, read)
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of an address to listen on, ValueError for no address; no host is "", no port is 0."""
+    found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]*))(?::(\d{0,5}))?", address, re.ASCII)
+    if found is None or int(found[3] or 0) > 65535:
+        raise ValueError
+    if found[1]:
+        return str(ipaddress.IPv6Address(found[1])), int(found[3] or 0)
+    # A host of numbers is an address; "8000" is most likely a port whose colon was forgotten.
+    if re.fullmatch(r"[\d.]+", found[2]):
+        ipaddress.IPv4Address(found[2])
+    return found[2].lower(), int(found[3] or 0)
+
+
 def _number_from(said: str) -> object:
     try:
         return int(said)
@@ -147,6 +161,16 @@ def _read_path(value: object) -> Path:
     return Path(value)
 
 
+def _read_address(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    try:
+        host_and_port(value)
+    except ValueError:
+        raise ValueError from None
+    return value
+
+
 def _read_spark_conf(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ValueError
@@ -187,7 +211,5 @@ SPARK_MASTER = text(
 JVM_SIZE = text('a size for the JVM such as "4g"', r"[1-9]\d*[kmgtKMGT]")
 FILE = Check("the path of a file", _read_path)
 TEXTS = Check("a table of strings", _read_texts)
-ADDRESS = text(
-    'an address to listen on such as ":8000" or "127.0.0.1:8000"', r"(\[[0-9a-fA-F:.]+\]|[\w.-]*)(:\d{0,5})?"
-)
+ADDRESS = Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "[::1]:8000"', _read_address)
 URL = text("a URL, or a template of one", r"\S.*")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from warren.config.auth_file import Entry
 from warren.config.checks import (
     ADDRESS,
     ANY_TEXT,
@@ -13,6 +14,7 @@ from warren.config.checks import (
     TEXTS,
     URL,
     Secret,
+    host_and_port,
     one_of,
     text,
     whole,
@@ -24,6 +26,8 @@ LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal"
 OptionalText = Annotated[str | None, ANY_TEXT]
 OptionalFile = Annotated[Path | None, FILE]
 Password = Annotated[str | None, ANY_TEXT, Secret()]
+# Webhooks carry their token in the path.
+SecretUrl = Annotated[str | None, URL, Secret()]
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Logging:
     filename: OptionalFile = None
     level: Annotated[str, one_of(*LEVELS)] = "info"
     maxsize: Annotated[int, whole(0, 1_000_000, "megabytes")] = 100
-    maxbackups: Annotated[int, whole(0, 1_000_000)] = 0
-    maxage: Annotated[int, whole(0, 1_000_000, "days")] = 0
+    maxbackups: Annotated[int, whole(0, 1_000_000)] = 10
+    maxage: Annotated[int, whole(0, 1_000_000, "days")] = 30
     use_localtime: Annotated[bool, SWITCH] = False
     use_compression: Annotated[bool, SWITCH] = False
 
@@ -100,6 +104,24 @@ class HttpServer:
     tls: SecurityName = None
     name: str = ""
 
+    @property
+    def host(self) -> str:
+        """The host of the address, "" for all interfaces."""
+        return host_and_port(self.address)[0]
+
+    @property
+    def port(self) -> int:
+        """The port of the address, 0 for any free one."""
+        return host_and_port(self.address)[1]
+
+
+@dataclass(frozen=True)
+class Auth:
+    """`[auth]`, Warren's own: who may ask and who may change, from a file of their secrets."""
+
+    file: Annotated[Path, FILE]
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
 
 @dataclass(frozen=True)
 class ZooKeeperConsumer:
@@ -132,9 +154,9 @@ class Notifier:
     extras: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
     group_allowlist: Allowlist = None
     group_denylist: Denylist = None
-    url_open: Annotated[str | None, URL] = None
+    url_open: SecretUrl = None
     method_open: Annotated[str, text("an HTTP method", r"[A-Za-z]+")] = "POST"
-    url_close: Annotated[str | None, URL] = None
+    url_close: SecretUrl = None
     method_close: Annotated[str, text("an HTTP method", r"[A-Za-z]+")] = "POST"
     timeout: Annotated[int, SECONDS] = 5
     keepalive: Annotated[int, SECONDS_OR_0] = 300

@@ -22,6 +22,7 @@ from warren.config.checks import (
     whole,
 )
 from warren.config.outward import (
+    Auth,
     General,
     HttpServer,
     Iam,
@@ -149,6 +150,12 @@ class Config:
     tls: Mapping[str, Tls] = field(default_factory=dict)
     sasl: Mapping[str, Sasl] = field(default_factory=dict)
     iam: Mapping[str, Iam] = field(default_factory=dict)
+    auth: Auth | None = None
+
+    @property
+    def listeners(self) -> Mapping[str, HttpServer]:
+        """The HTTP servers to start: those of the file, or one on a free port where it names none."""
+        return self.http_servers or {"default": HttpServer(":0", name="default")}
 
     def profile_of(self, section: Cluster | Consumer) -> ClientProfile:
         """The client profile a section names, or Burrow's defaults when it names none."""

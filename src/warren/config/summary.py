@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from warren.config.auth_file import Role
 from warren.config.findings import Findings
 from warren.config.sections import Config, Consumer
 
@@ -17,6 +18,16 @@ def summary(config: Config) -> Iterator[str]:
     yield f"windows: {storage.intervals} commits, silent groups leave after {storage.expire_group} s"
     yield f"verdicts: minimum-complete {evaluator.minimum_complete:g}, allowed-lag {evaluator.allowed_lag}"
     yield f"a cycle every {pipeline.trigger:g} s on Spark at {pipeline.master}, data in {pipeline.data_dir}"
+    for server in config.listeners.values():
+        port = f"port {server.port}" if server.port else "a free port"
+        yield f"HTTP{'S' if server.tls else ''} at {server.host or 'all interfaces'}, {port}, for {_askers(config)}"
+
+
+def _askers(config: Config) -> str:
+    if config.auth is None:
+        return "everyone"
+    roles = [entry.role for entry in config.auth.entries]
+    return f"whom {config.auth.file} names: {roles.count(Role.READ)} read, {roles.count(Role.ADMIN)} admin"
 
 
 def _wanted(consumer: Consumer) -> str:

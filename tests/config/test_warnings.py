@@ -1,0 +1,100 @@
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.config.written import CLUSTER, CONSUMER, SMALLEST, loaded, mistakes, notes, warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            CLUSTER + "topic-refesh = 5\n" + CONSUMER,
+            (
+                "burrow.toml:5: [cluster.local] topic-refesh is no key of this section and is ignored;"
+                " did you mean topic-refresh?"
+            ),
+        ),
+        (
+            SMALLEST + 'api_key = "hush"',
+            "burrow.toml:10: [consumer.local] api_key is no key of this section and is ignored",
+        ),
+        (
+            SMALLEST + "[pipelines]",
+            "burrow.toml:10: [pipelines] is no section of ours and is ignored; did you mean pipeline?",
+        ),
+        (
+            SMALLEST + "[cluster.local.eu]",
+            (
+                "burrow.toml:10: [cluster.local] eu is no key of this section and is ignored;"
+                ' a name with a dot needs quotes: [cluster."local.eu"]'
+            ),
+        ),
+        (
+            CLUSTER,
+            "burrow.toml:2: [cluster.local] has no [consumer.NAME] of class kafka, so no group will be seen",
+        ),
+        (
+            SMALLEST + "backfill-earliest = true",
+            (
+                "burrow.toml:10: [consumer.local] backfill-earliest is without effect:"
+                " start-latest is false, so all commits are read anyway"
+            ),
+        ),
+    ],
+)
+def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path, text: str, expected: str) -> None:
+    assert warnings(tmp_path, text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '[zookeeper]\nservers = ["zk:2181"]',
+            "[zookeeper] is accepted, and without effect until there are notifiers",
+        ),
+        (
+            '[notifier.x]\nclass-name = "null"\ntemplate-open = "/dev/null"',
+            "[notifier.x] is accepted, and waits: nobody is notified yet",
+        ),
+        (
+            '[consumer.zk]\nclass-name = "kafka_zk"\ncluster = "local"\nservers = ["zk:2181"]',
+            "[consumer.zk] is accepted, and waits: groups that commit to ZooKeeper are not read yet",
+        ),
+        (
+            '[storage.s]\nclass-name = "inmemory"\nworkers = 20',
+            "[storage.s] workers is accepted, and without effect: Spark spreads the work",
+        ),
+        (
+            '[client-profile.unused]\nsasl = "x"\n[sasl.x]',
+            (
+                '[client-profile.unused] sasl = "x": SASL lands in a later version;'
+                " for now brokers are reached by PLAINTEXT only"
+            ),
+        ),
+    ],
+)
+def test_what_lands_later_or_has_no_meaning_here_is_accepted_with_a_note(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    (note,) = notes(tmp_path, SMALLEST + text)
+    assert re.sub(r"^burrow\.toml:\d+: ", "", note) == expected
+
+
+@pytest.mark.parametrize("key", ["tls", "sasl", "iam"])
+def test_a_profile_in_use_that_asks_for_security_is_a_mistake(tmp_path: Path, key: str) -> None:
+    text = f'{SMALLEST}client-profile = "safe"\n[client-profile.safe]\n{key} = "x"\n[{key}.x]\n'
+    (mistake,) = mistakes(tmp_path, text)
+    assert mistake.startswith(f'burrow.toml:12: [client-profile.safe] {key} = "x": ')
+    assert "lands in a later version" in mistake
+
+
+def test_warnings_are_logged_and_never_show_the_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="warren.config"):
+        loaded(tmp_path, SMALLEST + 'passwort = "hush"\n[zookeeper]\nservers = ["a:1"]')
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
+    assert "passwort" in caplog.text
+    assert "hush" not in caplog.text
