@@ -1,0 +1,1 @@
+"""The HTTP API: Burrow's paths and answers, and Warren's own."""
