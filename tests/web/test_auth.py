@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.config import Auth
+from warren.config import Auth, Config
 from warren.config.auth_file import parse_entries
 from warren.web.auth import Guard, Role
 
@@ -88,11 +88,11 @@ def test_no_header_is_too_odd(words: bytes, scheme: bytes) -> None:
 
 @pytest.mark.parametrize("header", [None, b"Bearer anything", b"\xff"])
 def test_without_authentication_everyone_may_do_everything(header: bytes | None) -> None:
-    assert Guard.open().role_of(header) is Guard.of(None).role_of(header) is Role.ADMIN
+    assert Guard.open().role_of(header) is Guard.of(Config({}, {})).role_of(header) is Role.ADMIN
 
 
 def test_a_guard_is_what_the_configuration_says() -> None:
-    guard = Guard.of(Auth(Path("auth.txt"), ENTRIES))
+    guard = Guard.of(Config({}, {}, auth=Auth(Path("auth.txt"), ENTRIES)))
     assert not guard.is_open
     assert (guard.role_of(b"Bearer reader"), guard.role_of(None)) == (Role.READ, None)
 

@@ -5,7 +5,7 @@ import hmac
 from base64 import b64decode
 from collections.abc import Iterable
 
-from warren.config import Auth
+from warren.config import Config
 from warren.config.auth_file import Entry, Role, digest_of, who_basic, who_token
 
 __all__ = ["Guard", "Role"]
@@ -24,9 +24,9 @@ class Guard:
         return cls((), is_open=True)
 
     @classmethod
-    def of(cls, auth: Auth | None) -> "Guard":
+    def of(cls, config: Config) -> "Guard":
         """The guard that a configuration asks for."""
-        return cls.open() if auth is None else cls(auth.entries)
+        return cls.open() if config.auth is None else cls(config.auth.entries)
 
     def role_of(self, authorization: bytes | None) -> Role | None:
         """The role of whoever sent this header, None for a stranger."""
