@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from warren.domain.windows import (
     MAX_DISTANCE_MS,
+    NEVER,
     UNKNOWN,
     Commits,
     Windows,
     append,
     concat,
     drop_before,
+    drop_until,
     empty,
     keep_newest,
     take_rows,
@@ -248,6 +250,23 @@ def test_drop_before_leaves_what_is_not_older(commits: list[Commit], barriers: l
     windows = drop_before(to_windows(rings, intervals), np.array(barriers, np.int64))
     for ring, barrier in zip(rings, barriers, strict=True):
         ring.drop_before(barrier)
+    assert_same(windows, to_windows(rings, intervals))
+
+
+@untimed
+@given(
+    some_commits,
+    st.lists(st.just(NEVER) | st.integers(-1, 90), min_size=ROWS, max_size=ROWS),
+    intervals_drawn,
+    st.sampled_from([0, 5]),
+)
+def test_drop_until_leaves_what_is_later(
+    commits: list[Commit], until: list[int], intervals: int, min_distance_ms: int
+) -> None:
+    rings = folded(in_order(commits), ROWS, intervals, min_distance_ms)
+    windows = drop_until(to_windows(rings, intervals), np.array(until, np.int64))
+    for ring, until_ms in zip(rings, until, strict=True):
+        ring.slots = deque((s for s in ring.slots if s.time_ms > until_ms), maxlen=intervals)
     assert_same(windows, to_windows(rings, intervals))
 
 

@@ -5,15 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
+import pytest
 
 from tests.kit.plans import manifest, opened, plan
 from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 from warren.domain.silence import Away
 from warren.pipeline.outcome import NEVER_SEEN
 from warren.pipeline.plan import GroupFilter, PlannedCluster
-from warren.pipeline.planning import Planner, extra_pieces, offsets_topics
+from warren.pipeline.planning import ON_ITS_WAY_MS, Planner, extra_pieces, offsets_topics
 from warren.pipeline.schemas import Piece
 from warren.snapshot.manifest import ClusterState, Position, Source
+from warren.snapshot.requests import Kind, Request
 from warren.sources.commits import Span
 from warren.sources.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table
 
@@ -106,6 +108,47 @@ def test_a_home_that_cannot_be_heard_is_planned_with_its_times(tmp_path: Path) -
     readings = planner.readings(lost, seen, {"c"}, NOW)
     [planned] = planner.clusters(lost, seen, readings, {"c": ()})
     assert planned.away == (Away(0, 4, NOW - 10, NOW), Away(1, 4, NOW - 10, None), Away(3, 4, 5, NOW))
+
+
+READ = Position(20, 20, 25, 20)
+LOOKED = NOW + ON_ITS_WAY_MS + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "is_over"),
+    [
+        ("all is read", {}, True),
+        ("nothing is committed yet", {"sources": {"__consumer_offsets": Source("", {})}}, True),
+        ("looked at when some may have been on their way", {"looked_at_ms": LOOKED - 1}, False),
+        ("away", {"error": "no answer"}, False),
+        ("an offsets topic that is new", {"sources": {}}, False),
+        ("a backlog", {"sources": {"__consumer_offsets": Source("id", {0: READ, 1: Position(19, 20, 25, 0)})}}, False),
+        ("a home that is away", {"sources": {
+            "__consumer_offsets": Source("id", {0: READ, 1: replace(READ, away_from_ms=5)}),
+        }}, False),
+        ("a home that is back", {"sources": {
+            "__consumer_offsets": Source("id", {0: READ, 1: replace(READ, away_from_ms=5, away_to_ms=7)}),
+        }}, True),
+        ("a backlog of a topic that is nobody's any more", {"sources": {
+            "__consumer_offsets": Source("id", {0: READ}), "old": Source("id", {0: Position(1, 20, 25, 0)}),
+        }}, True),
+        ("seeds are still to come", {"seeded": False}, False),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_deletion_is_over(tmp_path: Path, name: str, changes: dict[str, object], is_over: bool) -> None:
+    planner = Planner(config(consumer("x", "c", start_latest=True)), "")
+    whole = {"sources": {"__consumer_offsets": Source("id", {0: READ})}, "looked_at_ms": LOOKED, "seeded": True}
+    state = replace(NEVER_SEEN, **(whole | changes))  # type: ignore[arg-type]
+    asked = Request("1", Kind.DELETE, NOW, "c", "g")
+    before = manifest(plan(tmp_path), clusters={"c": state}, requests=(asked,))
+    assert planner.deletions(before, [], NOW) == (() if is_over else (asked,)), name
+
+
+def test_a_deletion_of_a_cluster_that_is_no_longer_configured_is_over(tmp_path: Path) -> None:
+    planner = Planner(config(consumer("x", "c")), "")
+    before = manifest(plan(tmp_path), clusters={}, requests=(Request("1", Kind.DELETE, NOW, "old", "g"),))
+    assert planner.deletions(before, [], NOW) == ()
 
 
 def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: Path) -> None:

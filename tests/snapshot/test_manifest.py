@@ -10,6 +10,7 @@ import pytest
 from tests.kit.plans import cluster_state
 from warren.errors import CorruptSnapshot
 from warren.snapshot.manifest import FORMAT, Bucket, File, HeadSample, Manifest, Position, Source, from_json, to_json
+from warren.snapshot.requests import Kind, Request
 
 
 def file(name: str) -> File:
@@ -38,7 +39,7 @@ WHOLE = Manifest(
     },
     cycle_ms={"look": 12},
     rejects={"ünïcode": {"the record has no key": 3}},
-    requests=("delete-1",),
+    requests=(Request("1", Kind.DELETE, 4, "ünïcode", "g"), Request("2", Kind.DELETE, 5, "ünïcode", "g", "消費")),
 )
 
 
@@ -65,6 +66,8 @@ def test_half_a_manifest_is_refused(share: float) -> None:
         ("no format", lambda raw: raw.pop("format")),
         ("a bucket without its files", lambda raw: raw.update(buckets=[{}])),
         ("a sample with half a time", lambda raw: raw["heads"][0].update(taken_ms={"one": [1]})),
+        ("a request that is only a name", lambda raw: raw.update(requests=["delete-1"])),
+        ("a request that nobody knows", lambda raw: raw["requests"][0].update(kind="reboot")),
         ("a cluster that is a number", lambda raw: raw.update(clusters={"one": 1})),
         ("a partition that is no number", lambda raw: raw["clusters"]["ünïcode"]["sources"].update(
             t={"topic_id": "", "positions": {"x": {}}}

@@ -14,6 +14,9 @@ Positions = npt.NDArray[np.intp]
 UNKNOWN = -1
 """A lag, head or offset that nobody knows."""
 
+NEVER = int(np.iinfo(np.int64).min)
+"""A time before all others."""
+
 MAX_DISTANCE_MS = 2**38
 """The largest distance between slots, over eight years: added up over a whole batch it stays within int64."""
 
@@ -96,12 +99,23 @@ def append(windows: Windows, commits: Commits, min_distance_ms: int) -> Windows:
 
 def drop_before(windows: Windows, barrier_order: Ints) -> Windows:
     """Drops the slots whose order is below the row's barrier (0 drops none); in place, as `append`."""
+    return _drop_below(windows, "order", barrier_order)
+
+
+def drop_until(windows: Windows, until_ms: Ints) -> Windows:
+    """Drops the slots whose time is the row's or before it (NEVER drops none); in place, as `append`."""
+    return _drop_below(windows, "time_ms", until_ms + 1)
+
+
+def _drop_below(windows: Windows, measure: str, barrier: Ints) -> Windows:
+    # Orders rise and times never fall from slot to slot, so that what is left stands together at the right.
     windows = _writable(windows)
     slots = windows.intervals
+    measured = getattr(windows, measure)
     oldest = np.minimum(slots - windows.count, slots - 1)
-    is_hit = (windows.count > 0) & (windows.order[np.arange(len(oldest)), oldest] < barrier_order)
+    is_hit = (windows.count > 0) & (measured[np.arange(len(oldest)), oldest] < barrier)
     rows = np.flatnonzero(is_hit)
-    is_old = windows.order[rows] < barrier_order[rows, None]
+    is_old = measured[rows] < barrier[rows, None]
     for name, unfilled in _UNFILLED.items():
         column = getattr(windows, name)
         column[rows] = np.where(is_old, unfilled, column[rows])

@@ -19,6 +19,7 @@ from warren.pipeline.planning import Planner, extra_pieces
 from warren.pipeline.query import NeverBegan, run_query
 from warren.pipeline.reading import Reading, admit
 from warren.snapshot.manifest import Manifest
+from warren.snapshot.requests import Kind, Request, RequestBox
 from warren.snapshot.store import Store
 from warren.sources.commits import read_commits
 from warren.sources.samples import ClusterSample, Partition
@@ -58,6 +59,7 @@ class Cycles:
         committed: Committed,
         doubt: Doubt = lambda _: None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        on_level: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
@@ -67,6 +69,8 @@ class Cycles:
         self._committed = committed
         self._doubt = doubt
         self._clock_ms = clock_ms
+        self._on_level = on_level
+        self._requests = RequestBox(store.root)
         self._started: set[str] = set()
         self.timing: Mapping[str, int] = {}
         self._manifest = self._take_over()
@@ -109,6 +113,7 @@ class Cycles:
             heads=before.heads if before else (),
             clusters=before.clusters if before else {},
             rejects=before.rejects if before else {},
+            requests=before.requests if before else (),
         )
         self._store.publish(manifest)
         return manifest
@@ -145,7 +150,9 @@ class Cycles:
         return manifest
 
     def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch) -> Manifest:
+        asked = self._asked_deletions()
         now_ms = self._clock_ms()
+        deletions = self._planner.deletions(self._manifest, asked, now_ms)
         answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
         readings = admit(self._readings(answered, now_ms), self._config.pipeline.max_records)
         for note in (note for reading in readings for note in reading.notes):
@@ -155,7 +162,8 @@ class Cycles:
         heads = self._manifest.heads
         if answered:
             heads = (*heads, self._head_files.write(self._manifest.sequence + 1, self._planner.names, answered))
-        plan = self._planner.plan(self._manifest, now_ms, clusters, readings, thinned(heads, now_ms), self._slots)
+        heads = thinned(heads, now_ms)
+        plan = self._planner.plan(self._manifest, now_ms, clusters, readings, heads, self._slots, deletions)
         seeds = self._seeds(answered)
         extra = extra_pieces(plan, answered, seeds)
         watch.lap("plan")
@@ -168,10 +176,32 @@ class Cycles:
         watch.lap("publish")
         self._manifest = manifest
         self._head_files.published()
+        self._requests.remove(request.id for request in asked)
+        for request in asked:
+            log.info("%s: group %r, topic %r: deleted as was asked for", request.cluster, request.group, request.topic)
         self._started |= set(answered)
         self._log_rejects(outcomes)
         self._doubt(doubted(outcomes))
         return manifest
+
+    def _asked_deletions(self) -> list[Request]:
+        """The deletions asked for that no manifest knows yet; all other requests are dealt with at once."""
+        known = {request.id for request in self._manifest.requests}
+        asked: list[Request] = []
+        done: list[Request] = []
+        for request in self._requests.pending():
+            if request.kind == Kind.LOGLEVEL:
+                self._set_level(request.level)
+            is_new = request.kind == Kind.DELETE and request.id not in known
+            (asked if is_new and request.cluster in self._config.clusters else done).append(request)
+        self._requests.remove(request.id for request in done)
+        return asked
+
+    def _set_level(self, level: str) -> None:
+        try:
+            self._on_level(level)
+        except (LookupError, ValueError):
+            log.warning("the level %r that was asked for is none of the logs'", level)
 
     def _readings(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[Reading]:
         return self._planner.readings(self._manifest, answered, self._started, now_ms)

@@ -97,6 +97,7 @@ def next_manifest(
         clusters=clusters,
         cycle_ms=dict(stages),
         rejects=added_rejects(before.rejects, outcomes, [cluster.name for cluster in plan.clusters]),
+        requests=plan.deletions,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from warren.domain.rules import Limits
 from warren.domain.silence import Away
 from warren.snapshot.manifest import Bucket, HeadSample
+from warren.snapshot.requests import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class CyclePlan:
     heads: tuple[HeadSample, ...]
     elapsed_ms: int = 0
     storage_filter: GroupFilter = field(default_factory=GroupFilter)
+    deletions: tuple[Request, ...] = ()
+    """Groups, or topics of groups, of which nothing counts that was committed before they were deleted."""
 
     @property
     def buckets(self) -> int:

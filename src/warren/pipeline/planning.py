@@ -16,9 +16,13 @@ from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, Planned
 from warren.pipeline.reading import Reading, plan_reading
 from warren.pipeline.schemas import OWNERS, SEEDS, Piece
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Source
+from warren.snapshot.requests import Request
 from warren.sources.samples import ClusterSample, Topic
 
 Samples = Mapping[str, ClusterSample]
+
+ON_ITS_WAY_MS = 10_000
+"""How long after it was made a commit may still be on its way to where it can be read."""
 
 
 class Planner:
@@ -122,6 +126,7 @@ class Planner:
         readings: Sequence[Reading],
         heads: tuple[HeadSample, ...],
         slots: tuple[int, ...],
+        deletions: tuple[Request, ...] = (),
     ) -> CyclePlan:
         """The plan that goes to every task."""
         storage, evaluator = self.config.storage, self.config.evaluator
@@ -149,7 +154,26 @@ class Planner:
             heads=heads,
             elapsed_ms=max(now_ms - before.now_ms, 0) if before.now_ms else 0,
             storage_filter=GroupFilter(storage.group_allowlist, storage.group_denylist),
+            deletions=deletions,
         )
+
+    def deletions(self, before: Manifest, new: Sequence[Request], now_ms: int) -> tuple[Request, ...]:
+        """The deletions in force: the newest of each group or topic that may have old commits to come, and new ones."""
+        held = {
+            (deletion.cluster, deletion.group, deletion.topic): deletion
+            for deletion in sorted(before.requests, key=lambda deletion: deletion.asked_at_ms)
+            if deletion.cluster in self.config.clusters and not self.is_over(before, deletion)
+        }
+        # Nobody has asked in the future: a clock that says so must not delete what is still to come.
+        return (*held.values(), *(replace(asked, asked_at_ms=min(asked.asked_at_ms, now_ms)) for asked in new))
+
+    def is_over(self, before: Manifest, deletion: Request) -> bool:
+        """Whether all that was committed before a deletion had been read, and dropped, in the cycle of a manifest."""
+        state = state_of(before, deletion.cluster)
+        topics = [topic for cluster, topic in self.consumers if cluster == deletion.cluster]
+        is_looked_at = state.error is None and state.looked_at_ms > deletion.asked_at_ms + ON_ITS_WAY_MS
+        is_read = all(topic in state.sources and is_read_up(state.sources[topic]) for topic in topics)
+        return is_looked_at and is_read and not self.is_to_be_seeded(before, deletion.cluster)
 
     def is_to_be_seeded(self, before: Manifest, cluster: str) -> bool:
         """Whether groups that stay silent have still to be asked for: once, after a start at the latest commits."""
@@ -160,6 +184,15 @@ class Planner:
 def state_of(manifest: Manifest, cluster: str) -> ClusterState:
     """What a manifest says of a cluster, known or not."""
     return manifest.clusters.get(cluster, NEVER_SEEN)
+
+
+def is_read_up(source: Source) -> bool:
+    """Whether an offsets topic has been read up to its end, each partition of it."""
+    return all(
+        position.next_offset >= position.stable_end
+        and (position.away_from_ms is None or position.away_to_ms is not None)
+        for position in source.positions.values()
+    )
 
 
 def away_in(sources: Sequence[Source]) -> tuple[Away, ...]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from warren.errors import CorruptSnapshot
+from warren.snapshot.requests import Request, to_request
 
 FORMAT = 1
 
@@ -96,7 +97,8 @@ class Manifest:
     clusters: Mapping[str, ClusterState]
     cycle_ms: Mapping[str, int] = field(default_factory=dict)
     rejects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    requests: tuple[str, ...] = ()
+    requests: tuple[Request, ...] = ()
+    """The deletions that were in force."""
     format: int = FORMAT
 
     @property
@@ -139,7 +141,7 @@ def _manifest(raw: dict[str, Any]) -> Manifest:
         for h in raw["heads"]
     )
     fields["clusters"] = {name: _cluster(c) for name, c in raw["clusters"].items()}
-    fields["requests"] = tuple(raw["requests"])
+    fields["requests"] = tuple(to_request(request) for request in raw["requests"])
     return Manifest(**fields)
 
 

@@ -1,0 +1,139 @@
+"""What other processes ask of the pipeline: one file each in the data directory, taken up by the next cycle."""
+
+import json
+import logging
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+_LAST_MS = 2**53
+
+
+class Kind(StrEnum):
+    """What can be asked for."""
+
+    DELETE = "delete"
+    LOGLEVEL = "loglevel"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One thing that is asked for; a deletion without a topic means the whole group."""
+
+    id: str
+    kind: Kind
+    asked_at_ms: int
+    cluster: str = ""
+    group: str = ""
+    topic: str | None = None
+    level: str = ""
+
+
+def to_request(raw: Any) -> Request:  # noqa: ANN401 - whatever JSON holds
+    """A request back from its JSON; ValueError, TypeError or LookupError when it is anything else."""
+    request = Request(**{**raw, "kind": Kind(raw["kind"])})
+    texts = (request.id, request.cluster, request.group, request.level, "" if request.topic is None else request.topic)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a name is not a text")
+    if type(request.asked_at_ms) is not int or not 0 <= request.asked_at_ms <= _LAST_MS:
+        raise ValueError(f"asked_at_ms is {request.asked_at_ms!r}")
+    for text in texts:
+        # Half a surrogate pair would stop every manifest that names it.
+        text.encode()
+    return request
+
+
+class RequestBox:
+    """The requests of one data directory, for those who ask and for the one who takes them up."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / "requests"
+        self._told: set[str] = set()
+
+    def ask(
+        self,
+        kind: Kind,
+        asked_at_ms: int,
+        *,
+        cluster: str = "",
+        group: str = "",
+        topic: str | None = None,
+        level: str = "",
+    ) -> Request:
+        """Leave a request, whole and durable when this returns; ValueError for a name that is no unicode."""
+        request_id = uuid.uuid4().hex
+        request = to_request(asdict(Request(request_id, kind, asked_at_ms, cluster, group, topic, level)))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _sync_directory(self._folder.parent)
+        draft = self._folder / f"{request_id}.draft"
+        try:
+            with draft.open("xb") as out:
+                out.write(json.dumps(asdict(request), ensure_ascii=False).encode())
+                out.flush()
+                os.fsync(out.fileno())
+            draft.rename(self._path(request_id))
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync_directory(self._folder)
+        return request
+
+    def pending(self) -> list[Request]:
+        """All requests that have not been removed, oldest first; what is no request is told once and left alone."""
+        try:
+            paths = [path for path in self._folder.iterdir() if path.suffix != ".draft"]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._tell(self._folder.name, f"{self._folder} cannot be read: {error}")
+            return []
+        found = [request for request in map(self._read, paths) if request is not None]
+        return sorted(found, key=lambda request: (request.asked_at_ms, request.id))
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Forget requests that have been taken up; one that is gone already does no harm."""
+        removed = 0
+        for request_id in ids:
+            path = self._path(request_id)
+            try:
+                path.unlink()
+                removed += 1
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._tell(f"{path.name} stays", f"{path} cannot be removed and is taken up again: {error}")
+        if removed:
+            _sync_directory(self._folder)
+
+    def _read(self, path: Path) -> Request | None:
+        try:
+            request = to_request(json.loads(path.read_bytes()))
+            if path != self._path(request.id):
+                raise ValueError(f"it holds the request {request.id!r}")
+            return request
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+            self._tell(path.name, f"{path} is no request that can be read, and is left alone: {error!r}")
+            return None
+
+    def _path(self, request_id: str) -> Path:
+        return self._folder / f"{request_id}.json"
+
+    def _tell(self, name: str, what: str) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            log.warning("%s", what)
+
+
+def _sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,227 @@
+"""When a cycle takes up what it is asked for, and when it has done with it; tasks run in-process, without Spark."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.kit.plans import NOW, Commit, commits_table
+from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.pipeline import cycle
+from warren.pipeline.cycle import Cycles
+from warren.pipeline.judge import judge_buckets
+from warren.pipeline.pieces import pieces_of
+from warren.pipeline.plan import CyclePlan
+from warren.pipeline.planning import ON_ITS_WAY_MS
+from warren.pipeline.schemas import Piece
+from warren.snapshot.manifest import Manifest
+from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.requests import Kind, RequestBox
+from warren.snapshot.store import Store
+from warren.sources.samples import ClusterSample, PartitionEnds, Topic
+
+LATE = NOW + 1 + ON_ITS_WAY_MS
+
+
+class Stage:
+    """Cycles of one cluster, whose commits, clock and look are set by hand."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self.box = RequestBox(root)
+        self.now_ms = NOW
+        self.levels: list[str] = []
+        self.error: str | None = None
+        self._end = 0
+        self._commits: list[Commit] = []
+        self.config = Config(
+            {"c": Cluster("c", ("a:1",))}, {"c": Consumer("c", "c", ("a:1",))}, pipeline=Pipeline(buckets=2)
+        )
+        monkeypatch.setattr(cycle, "flow", self._flow)
+        monkeypatch.setattr(cycle, "read_commits", lambda *_: None)
+        monkeypatch.setattr(cycle, "run_query", lambda _, action, __: action())
+        self.start()
+
+    def start(self) -> None:
+        """A new process on the same directory."""
+        self.cycles = Cycles(
+            self.config, SimpleNamespace(), Store(self.root), self._look, lambda _: pa.table({}),  # type: ignore[arg-type]
+            clock_ms=lambda: self.now_ms, on_level=self._on_level,
+        )  # fmt: skip
+
+    def _on_level(self, level: str) -> None:
+        if level == "loud":
+            raise KeyError(level)
+        self.levels.append(level)
+
+    def _look(self) -> dict[str, ClusterSample]:
+        if self.error:
+            return {"c": ClusterSample("c", error=self.error)}
+        ends = {"__consumer_offsets": {0: PartitionEnds(0, self._end, self._end)}}
+        heads, log_starts = np.array([100], np.int64), np.array([0], np.int64)
+        return {"c": ClusterSample("c", None, self.now_ms, ends, {"__consumer_offsets": "id"},
+                                   (self.now_ms, self.now_ms), (Topic("t", "t", 1),), heads, log_starts)}  # fmt: skip
+
+    def _flow(self, _: Any, scans: Sequence[Any], extra: pa.Table, plan: CyclePlan) -> SimpleNamespace:
+        commits = commits_table(self._commits if scans else [])
+        pieces = [*extra.to_batches(), *pieces_of(commits, Piece.COMMITS, plan)]
+        rows = [row for batch in judge_buckets(plan)(pieces) for row in batch.to_pylist()]
+        return SimpleNamespace(collect=lambda: [SimpleNamespace(**row) for row in rows])
+
+    def run(self, now_ms: int, *commits: tuple[str, int]) -> Manifest:
+        """One cycle that finds the commits (group, time) at the end of the offsets topic."""
+        self.now_ms = now_ms
+        self._commits = [Commit(group, "t", 0, 5, at_ms, self._end + n) for n, (group, at_ms) in enumerate(commits)]
+        self._end += len(commits)
+        return self.cycles.run_once()
+
+    def delete(self, asked_at_ms: int, group: str = "g", cluster: str = "c") -> str:
+        return self.box.ask(Kind.DELETE, asked_at_ms, cluster=cluster, group=group).id
+
+    def windows(self) -> dict[str, list[int]]:
+        """The groups and the times of their commits, as a reader sees them."""
+        rows = SnapshotReader(self.root).latest().partitions().to_pylist()
+        return {row["group"]: [time_ms - NOW for time_ms in row["times_ms"]] for row in rows}
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(tmp_path, monkeypatch)
+
+
+def in_force(manifest: Manifest) -> list[str]:
+    return [request.id for request in manifest.requests]
+
+
+def test_a_deletion_is_in_force_until_all_that_was_committed_before_it_has_been_read(stage: Stage) -> None:
+    stage.run(NOW - 1, ("g", NOW - 1), ("h", NOW - 1))
+    asked = stage.delete(NOW)
+    assert in_force(stage.run(NOW + 5)) == [asked]
+    assert (stage.windows(), stage.box.pending()) == ({"h": [-1]}, [])
+    assert in_force(stage.run(LATE, ("g", NOW))) == [asked], "it was on its way"
+    assert stage.windows() == {"h": [-1]}
+    assert in_force(stage.run(LATE + 1, ("g", LATE))) == []
+    assert stage.windows() == {"g": [LATE - NOW], "h": [-1]}
+
+
+def test_a_deletion_outlives_restarts_while_its_cluster_is_away(stage: Stage) -> None:
+    stage.run(NOW - 1, ("g", NOW - 1))
+    asked = stage.delete(NOW)
+    stage.error = "no route to host"
+    assert in_force(stage.run(NOW + 1)) == [asked]
+    assert stage.windows() == {}, "gone at once"
+    for n in range(3):
+        stage.start()
+        assert in_force(stage.cycles.manifest) == [asked]
+        assert in_force(stage.run(LATE + n)) == [asked]
+    stage.error = None
+    assert in_force(stage.run(LATE + 10, ("g", NOW), ("g", LATE))) == [asked]
+    assert stage.windows() == {"g": [LATE - NOW]}
+    stage.start()
+    assert in_force(stage.run(LATE + 20)) == []
+    assert stage.windows() == {"g": [LATE - NOW]}
+
+
+def failing(_: Store, __: Manifest) -> None:
+    raise OSError("no space left on device")
+
+
+def test_the_file_goes_only_after_the_manifest_that_knows_of_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.run(NOW - 1, ("g", NOW - 1))
+    asked = stage.delete(NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "publish", failing)
+        with pytest.raises(OSError, match="no space"):
+            stage.run(NOW + 1)
+    assert [request.id for request in stage.box.pending()] == [asked]
+    assert (stage.windows(), in_force(stage.cycles.manifest)) == ({"g": [-1]}, [])
+
+    seen = []
+    publish: Callable[[Store, Manifest], None] = Store.publish
+
+    def watched(store: Store, manifest: Manifest) -> None:
+        publish(store, manifest)
+        seen.append([request.id for request in stage.box.pending()])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "publish", watched)
+        stage.run(NOW + 2)
+    assert seen == [[asked]]
+    assert (stage.windows(), stage.box.pending()) == ({}, [])
+
+
+def test_a_request_whose_file_outlived_its_taker_is_not_taken_up_twice(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = stage.delete(NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(RequestBox, "remove", lambda *_: None)
+        assert in_force(stage.run(LATE)) == [asked]
+    stage.start()
+    assert in_force(stage.run(LATE + 1, ("g", LATE))) == [], "it is over, and its file does not call it back"
+    assert (stage.windows(), stage.box.pending()) == ({"g": [LATE - NOW]}, [])
+
+
+def test_a_file_that_cannot_be_removed_takes_nothing_new(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RequestBox, "remove", lambda *_: None)
+    stage.delete(NOW)
+    for n in range(4):
+        stage.run(LATE + n, ("g", LATE + n))
+    assert stage.windows() == {"g": [LATE + n - NOW for n in range(4)]}
+
+
+def test_a_cluster_that_is_not_configured_has_nothing_to_delete(stage: Stage) -> None:
+    stage.delete(NOW, cluster="elsewhere")
+    assert in_force(stage.run(NOW + 1, ("g", NOW))) == []
+    assert (stage.windows(), stage.box.pending()) == ({"g": [0]}, [])
+
+
+def test_a_deletion_from_a_clock_that_is_ahead_takes_nothing_that_is_still_to_come(stage: Stage) -> None:
+    stage.delete(NOW + 3_600_000)
+    stage.run(NOW, ("g", NOW - 1))
+    assert stage.windows() == {}
+    stage.run(NOW + 2, ("g", NOW + 1))
+    assert stage.windows() == {"g": [1]}
+
+
+def test_deleting_again_and_again_while_a_cluster_is_away_leaves_one_deletion(stage: Stage) -> None:
+    stage.error = "no route to host"
+    asked = [stage.delete(NOW + n) for n in range(3)]
+    other = stage.delete(NOW, group="h")
+    assert sorted(in_force(stage.run(NOW + 5))) == sorted([*asked, other]), "each is known once"
+    assert set(in_force(stage.run(NOW + 6))) == {asked[-1], other}
+
+
+def test_a_level_is_set_at_once_and_only_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.box.ask(Kind.LOGLEVEL, NOW, level="debug")
+    stage.box.ask(Kind.LOGLEVEL, NOW + 1, level="loud")
+    stage.box.ask(Kind.LOGLEVEL, NOW + 2, level="warn")
+    with caplog.at_level(logging.WARNING):
+        assert in_force(stage.run(NOW + 5)) == []
+    assert (stage.levels, stage.box.pending()) == (["debug", "warn"], [])
+    assert "'loud'" in caplog.text
+    stage.run(NOW + 6)
+    assert stage.levels == ["debug", "warn"]
+
+
+def test_what_is_read_in_parts_is_read_before_a_deletion_is_over(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = stage.delete(NOW)
+
+    def half(readings: list[Any], _: int) -> list[Any]:
+        cut = []
+        for reading in readings:
+            positions = {p: replace(at, next_offset=at.next_offset - 1) for p, at in reading.after.positions.items()}
+            cut.append(replace(reading, after=replace(reading.after, positions=positions)))
+        return cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cycle, "admit", half)
+        assert in_force(stage.run(LATE, ("h", NOW), ("h", NOW))) == [asked]
+    assert in_force(stage.run(LATE + 1)) == [asked], "some was left in the cycle before"
+    assert in_force(stage.run(LATE + 2)) == []
