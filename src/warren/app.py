@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.samples import ClusterSample, Target
 from warren.sources.watch import Watch
-from warren.web.process import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +36,6 @@ def running(config: Config) -> Iterator["Warren"]:
         parts.callback(watch.close)
         ahead = LookAhead(lambda: watch.sample(LOOK_TIMEOUT_S))
         parts.callback(ahead.close)
-        web = WebServer(config)
-        parts.callback(web.close)
         pipeline = config.pipeline
         spark = start_session(
             pipeline.master, spark_connector_jars(), java_home(), pipeline.driver_memory, pipeline.spark_conf
@@ -54,7 +51,7 @@ def running(config: Config) -> Iterator["Warren"]:
             watch.doubt,
             on_level=set_level,
         )
-        yield Warren(cycles, ahead, web.urls())
+        yield Warren(cycles, ahead)
 
 
 def targets(config: Config) -> list[Target]:
@@ -105,11 +102,10 @@ class LookAhead:
 
 
 class Warren:
-    """The judging loop, and where the API answers."""
+    """The judging loop."""
 
-    def __init__(self, cycles: Cycles, ahead: LookAhead, urls: Sequence[str] = ()) -> None:
+    def __init__(self, cycles: Cycles, ahead: LookAhead) -> None:
         self.cycles = cycles
-        self.urls = urls
         self._ahead = ahead
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
