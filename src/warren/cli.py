@@ -7,9 +7,13 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warren import __version__
 from warren.errors import ConfigError, NoSnapshot, WarrenError
+
+if TYPE_CHECKING:
+    from warren.config import Config
 
 LEAVE_AFTER_S = 8.0
 """A cycle that is still at work by then is left where it is: what is not in a manifest was never there."""
@@ -20,6 +24,7 @@ EXAMPLES = """examples:
   warren demo                              a real Kafka with every kind of consumer, judged live
   warren check --config-dir /etc/burrow    what Warren understands of burrow.toml, and its mistakes
   warren run --config-dir /etc/burrow      watch the clusters of /etc/burrow/burrow.toml
+  warren serve --config-dir /etc/burrow    the HTTP API alone, from what another `warren run` publishes
   warren groups --status ERR               the groups that are in trouble, worst first
   warren group local orders                one group, its partitions and why
   warren evaluate windows.jsonl            judge windows from a file
@@ -61,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
 
     run = _command(commands, "run", "watch clusters and publish a snapshot every trigger", _run)
     run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="instead of [logging] level")
+
+    serve = _command(commands, "serve", "answer Burrow's HTTP API from the snapshots of a `warren run`", _serve)
+    serve.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="instead of [logging] level")
 
     check = _command(commands, "check", "say what is understood of the configuration, and all its mistakes", _check)
     check.add_argument("--strict", action="store_true", help="warnings, such as unknown keys, are mistakes too")
@@ -116,10 +124,10 @@ def _check(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> int:
-    from warren.app import running
-    from warren.config import Config, General, accepted, read
-    from warren.daemon import pid_in, redirect_output
+def _settings(options: argparse.Namespace) -> "Config":
+    """The configuration, checked, with logging as it says."""
+    from warren.config import Config, accepted, read
+    from warren.daemon import redirect_output
     from warren.logs import set_up_logging
 
     read_config, findings = read(options.config_dir)
@@ -133,7 +141,22 @@ def _run(options: argparse.Namespace) -> int:
             f"cannot write its log: {error.filename}: {error.strerror}; see [logging] filename and "
             "[general] stdout-logfile"
         ) from error
-    config = accepted(read_config, findings)
+    return accepted(read_config, findings)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from warren.web.process import serve_alone
+
+    serve_alone(_settings(options))
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from warren.app import running
+    from warren.config import General
+    from warren.daemon import pid_in
+
+    config = _settings(options)
     stop = threading.Event()
 
     def ask_to_stop(*_: object) -> None:

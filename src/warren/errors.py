@@ -9,6 +9,7 @@ WarrenError
 │   ├── CorruptSnapshot  a file is missing, cut short or not what its manifest says
 │   └── Fenced           another writer took over the data directory
 ├── ClusterError         a Kafka cluster did not answer or refused
+├── RequestError         an HTTP request that cannot be understood
 └── DemoError            the demo's own Kafka or consumers did not come up
 """
 
@@ -57,6 +58,10 @@ class Fenced(SnapshotError):  # noqa: N818
 
 class ClusterError(WarrenError):
     """A Kafka cluster did not answer, or refused."""
+
+
+class RequestError(WarrenError):
+    """An HTTP request that cannot be understood; says why."""
 
 
 class DemoError(WarrenError):

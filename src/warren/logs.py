@@ -1,5 +1,6 @@
 """Logging as the `[logging]` section says: to standard output, or to a file that is turned over."""
 
+import contextlib
 import gzip
 import logging
 import os
@@ -7,6 +8,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from logging.handlers import BaseRotatingHandler
 from pathlib import Path
@@ -44,6 +46,24 @@ def set_up_logging(settings: Logging, level: str | None = None) -> None:
 def set_level(level: str) -> None:
     """Change the level of all logs while Warren runs."""
     logging.getLogger().setLevel(LEVELS[level])
+
+
+class PipeHandler(logging.Handler):
+    """Hands records to another process, ready to be written there."""
+
+    def __init__(self, tell: Callable[[logging.LogRecord], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record, with its words made and its traceback in them, as neither travels by itself."""
+        told = logging.makeLogRecord(record.__dict__)
+        told.msg = record.getMessage()
+        if record.exc_info:
+            told.msg = f"{told.msg}\n{logging.Formatter().formatException(record.exc_info)}"
+        told.args, told.exc_info, told.exc_text, told.stack_info = None, None, None, None
+        with contextlib.suppress(OSError):
+            self._tell(told)
 
 
 class TurnedFile(BaseRotatingHandler):

@@ -51,6 +51,7 @@ def sections_for(clusters: Mapping[str, str], *, trigger: float = 1.0, offset_re
         }
         sections[f"consumer.{name}"] = {"class-name": "kafka", "cluster": name, "servers": servers}
     sections["storage.memory"] = {"class-name": "inmemory", "intervals": 10}
+    sections["httpserver.default"] = {"address": "127.0.0.1:0"}
     sections["pipeline"] = {"trigger": trigger, "master": "local[2]", "buckets": 2, "driver-memory": "1g"}
     return sections
 

@@ -109,6 +109,9 @@ class-name = "kafka"
 cluster = "demo"
 servers = ["{bootstrap}"]
 
+[httpserver.demo]
+address = "127.0.0.1:0"
+
 [pipeline]
 trigger = 2.0
 master = "local[2]"

@@ -51,13 +51,18 @@ class Snapshot:
             return pa.concat_tables(tables)
         return GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
 
-    def partitions(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All partitions of all groups; name the columns to leave the windows unread."""
-        tables = [
-            _plain(self.store.read_parquet(bucket.partitions, list(columns) if columns else None))
-            for bucket in self.manifest.buckets
-        ]
-        return pa.concat_tables(tables) if tables else PARTITIONS.empty_table()
+    def partitions(self, columns: Sequence[str] | None = None, *, as_codes: bool = False) -> pa.Table:
+        """All partitions of all groups; name the columns to leave the windows unread.
+
+        With `as_codes` names stay dictionary-encoded, each distinct one once.
+        """
+        wanted = list(columns) if columns else None
+        tables = [self.store.read_parquet(bucket.partitions, wanted) for bucket in self.manifest.buckets]
+        if not tables:
+            return PARTITIONS.empty_table().select(wanted or PARTITIONS.names)
+        if as_codes:
+            return pa.concat_tables(tables).unify_dictionaries()
+        return pa.concat_tables([_plain(table) for table in tables])
 
     def group(self, cluster: str, group: str) -> tuple[dict[str, object], pa.Table] | None:
         """One group and its partitions, windows included; None when there is no such group."""

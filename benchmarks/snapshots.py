@@ -1,0 +1,125 @@
+"""Snapshots of any size, made by the reduce side of the pipeline without Spark or a broker, to be served or read."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.load import PARTITIONS_PER_GROUP, group_name, topic_name
+from warren.domain.rules import Limits
+from warren.pipeline.head_files import HeadFiles, thinned
+from warren.pipeline.judge import judge_buckets
+from warren.pipeline.outcome import from_summary
+from warren.pipeline.pieces import piece, pieces_of
+from warren.pipeline.plan import CyclePlan, PlannedCluster
+from warren.pipeline.schemas import COMMITS, OWNERS, Piece
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
+from warren.snapshot.store import Store
+from warren.sources.samples import ClusterSample, Topic
+
+BUCKETS = 8
+INTERVALS = 10
+GROUPS_PER_TOPIC = 4
+
+
+def record(root: Path, partitions: int, cycles: int = INTERVALS, cluster: str = "local") -> Iterator[Manifest]:
+    """Publish a snapshot after each of some cycles in which every partition commits; one group in ten lags more."""
+    store = Store(root)
+    store.create()
+    head_files = HeadFiles(store, None)
+    groups = partitions // PARTITIONS_PER_GROUP
+    now_ms = time.time_ns() // 1_000_000 - cycles * 10_000
+    planned = PlannedCluster(cluster, is_judged=True)
+    plan = CyclePlan(
+        root=str(root), sequence=0, now_ms=now_ms, intervals=INTERVALS, min_distance_ms=0, expire_ms=604_800_000,
+        limits=Limits(), clusters=(planned,), sources=(), slots=tuple(range(BUCKETS)), state=(), heads=(),
+    )  # fmt: skip
+    heads: tuple[HeadSample, ...] = ()
+    for cycle in range(cycles):
+        now_ms += 10_000
+        sample = _heads(cluster, groups, cycle, now_ms)
+        heads = (*heads, head_files.write(plan.sequence + 1, [cluster], {cluster: sample}))
+        head_files.published()
+        plan = replace(plan, sequence=plan.sequence + 1, now_ms=now_ms, heads=thinned(heads, now_ms))
+        pieces = [piece(bucket, Piece.NOTHING, OWNERS.empty_table(), plan) for bucket in range(BUCKETS)]
+        pieces += pieces_of(_commits(groups, cycle, now_ms - 1_000), Piece.COMMITS, plan)
+        if cycle == 0:
+            pieces += pieces_of(_owners(groups), Piece.OWNERS, plan)
+        answers = {row["bucket"]: row["summary"] for b in judge_buckets(plan)(pieces) for row in b.to_pylist()}
+        outcomes = [from_summary(answers[bucket]) for bucket in range(BUCKETS)]
+        plan = replace(plan, state=tuple(outcome.bucket for outcome in outcomes))
+        state = ClusterState(None, None, False, {}, False, now_ms, None, {}, {}, 0, "OK")
+        manifest = Manifest(
+            plan.sequence, None, 1, now_ms, INTERVALS, 0.0, 0, 10_000, plan.state, plan.heads, {cluster: state}
+        )
+        store.publish(manifest)
+        yield manifest
+
+
+def _heads(cluster: str, groups: int, cycle: int, now_ms: int) -> ClusterSample:
+    names = sorted({topic_name(group) for group in range(groups)})
+    topics = tuple(Topic(name, name, PARTITIONS_PER_GROUP) for name in names)
+    heads = np.full(len(names) * PARTITIONS_PER_GROUP, 1_000_000 + 500 * cycle, dtype=np.int64)
+    return ClusterSample(
+        cluster, heads_at_ms=(now_ms, now_ms), topics=topics, heads=heads, log_starts=np.zeros_like(heads)
+    )
+
+
+def _named(groups: int) -> tuple[pa.DictionaryArray, pa.DictionaryArray, np.ndarray[tuple[int], np.dtype[np.int32]]]:
+    rows = np.arange(groups * PARTITIONS_PER_GROUP, dtype=np.int32)
+    group = rows // PARTITIONS_PER_GROUP
+    topics = sorted({topic_name(number) for number in range(groups)})
+    return (
+        pa.DictionaryArray.from_arrays(group, pa.array([group_name(number) for number in range(groups)])),
+        pa.DictionaryArray.from_arrays(group // GROUPS_PER_TOPIC, pa.array(topics)),
+        rows % PARTITIONS_PER_GROUP,
+    )
+
+
+def _commits(groups: int, cycle: int, time_ms: int) -> pa.Table:
+    group, topic, partition = _named(groups)
+    rows = partition.size
+    number = np.arange(rows) // PARTITIONS_PER_GROUP
+    behind = np.where(number % 10 == 0, 1_000 + 300 * cycle, 0)
+    columns = {
+        "cluster": np.zeros(rows, dtype=np.int32),
+        "group": group,
+        "topic": topic,
+        "partition": partition,
+        "offset": 1_000_000 + 500 * cycle - behind,
+        "time_ms": np.full(rows, time_ms),
+        "order": np.full(rows, cycle),
+        "is_tombstone": pa.array(np.zeros(rows, dtype=np.bool_)),
+    }
+    return pa.table(columns, schema=COMMITS)
+
+
+def _owners(groups: int) -> pa.Table:
+    group, topic, partition = _named(groups)
+    member = np.arange(partition.size) // PARTITIONS_PER_GROUP * 10 + partition % 10
+    columns = {
+        "cluster": np.zeros(partition.size, dtype=np.int32),
+        "group": group.cast(pa.string()),
+        "topic": topic.cast(pa.string()),
+        "partition": partition,
+        "owner": pa.array([f"/10.{m >> 16 & 255}.{m >> 8 & 255}.{m & 255}" for m in member.tolist()]),
+        "client_id": pa.array([f"billing-{m}" for m in member.tolist()]),
+    }
+    return pa.table(columns, schema=OWNERS)
+
+
+def main() -> None:
+    """python -m benchmarks.snapshots DIRECTORY PARTITIONS: record some, and say what was made."""
+    import sys
+
+    for manifest in record(Path(sys.argv[1]), int(sys.argv[2])):
+        size = sum(file.size for file in manifest.files())
+        print(json.dumps({"sequence": manifest.sequence, "megabytes": round(size / 1e6, 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""Every path of the API and what it answers, from the index of the newest snapshot."""
+
+import json
+import logging
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warren.config import Config
+from warren.domain.windows import UNKNOWN
+from warren.logs import LEVELS, set_level
+from warren.snapshot.requests import Kind, RequestBox
+from warren.web import bulk, config_answers, groups, metrics
+from warren.web.follow import Follower
+from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer
+from warren.web.index import Index
+from warren.web.openapi import document
+from warren.web.page import PAGE, PAGE_POLICY
+from warren.web.readiness import not_ready
+
+log = logging.getLogger(__name__)
+
+_GO_LEVELS = {
+    logging.DEBUG: "debug",
+    logging.INFO: "info",
+    logging.WARNING: "warn",
+    logging.ERROR: "error",
+    logging.CRITICAL: "fatal",
+}
+_TO_SET = ("trace", "debug", "info", "warn", "warning", "error", "fatal")
+
+
+class Api:
+    """Answers requests; knows nothing of sockets."""
+
+    def __init__(
+        self,
+        config: Config,
+        follower: Follower,
+        requests: RequestBox,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._config = config
+        self._follower = follower
+        self._requests = requests
+        self._clock_ms = clock_ms
+        self._host = platform.node()
+
+    @property
+    def index(self) -> Index:
+        """What is answered from."""
+        return self._follower.index
+
+    def routes(self) -> list[Route]:
+        """Every path, in the order in which people read about them."""
+        consumer = "/v3/kafka/{cluster}/consumer/{consumer}"
+        kinds = ("storage", "evaluator", "cluster", "consumer", "notifier")
+
+        def get(path: str, answer: Callable[[Request], Answer], **traits: bool) -> Route:
+            return Route(path, {"GET": Handler(answer, **traits)})
+
+        level = {"GET": Handler(self.log_level), "POST": Handler(self.set_log_level, is_admin=True, is_slow=True)}
+        delete = Handler(self.delete, is_admin=True, is_slow=True)
+        return [
+            get("/burrow/admin", self.admin, is_open=True),
+            get("/burrow/admin/ready", self.ready, is_open=True),
+            get("/metrics", self.metrics, is_slow=True),
+            get("/openapi.json", self.openapi),
+            get("/docs", self.docs),
+            get("/v3/kafka", self.clusters, is_cached=True),
+            get("/v3/kafka/{cluster}", self.cluster, is_cached=True),
+            get("/v3/kafka/{cluster}/lag", self.cluster_lag, is_slow=True),
+            get("/v3/kafka/{cluster}/topic", self.topics, is_cached=True),
+            get("/v3/kafka/{cluster}/topic/{topic}", self.topic, is_cached=True),
+            get("/v3/kafka/{cluster}/topic/{topic}/consumers", self.topic_consumers, is_cached=True),
+            get("/v3/kafka/{cluster}/consumer", self.consumers, is_cached=True),
+            Route(consumer, {"GET": Handler(self.consumer, is_cached=True, is_slow=True), "DELETE": delete}),
+            get(f"{consumer}/status", self.status, is_cached=True),
+            get(f"{consumer}/lag", self.lag, is_cached=True),
+            get(f"{consumer}/explain", self.explain, is_cached=True, is_slow=True),
+            Route(f"{consumer}/topic/{{topic}}", {"DELETE": delete}),
+            get("/v3/config", self.config),
+            *(get(f"/v3/config/{kind}", self.modules) for kind in kinds),
+            *(get(f"/v3/config/{kind}/{{name}}", self.module) for kind in kinds),
+            Route("/v3/admin/loglevel", level),
+        ]
+
+    def admin(self, _: Request) -> Answer:
+        """The server is there."""
+        return Answer(200, b"GOOD", TEXT)
+
+    def ready(self, _: Request) -> Answer:
+        """The verdicts are those of now: caught up, and fresh."""
+        why = not_ready(self.index.snapshot, self._clock_ms())
+        return Answer(200, b"READY", TEXT) if why is None else Answer(503, why.encode(), TEXT)
+
+    def metrics(self, request: Request) -> Answer:
+        """All series, for Prometheus."""
+        return metrics.answer(self.index, self._config, request.headers, self._clock_ms())
+
+    def openapi(self, _: Request) -> Answer:
+        """This API, described."""
+        return json_answer(document(self.routes()))
+
+    def docs(self, _: Request) -> Answer:
+        """A page to browse this API with."""
+        return Answer(200, PAGE.encode(), "text/html; charset=utf-8", (("Content-Security-Policy", PAGE_POLICY),))
+
+    def clusters(self, request: Request) -> Answer:
+        """All clusters."""
+        return self._good(request, "cluster list returned", clusters=sorted(self._config.clusters))
+
+    def cluster(self, request: Request) -> Answer:
+        """How a cluster is configured."""
+        return self._module_answer(request, "cluster", request.names["cluster"])
+
+    def cluster_lag(self, request: Request) -> Answer:
+        """All groups of a cluster at once."""
+        cluster = request.names["cluster"]
+        if cluster not in self._config.clusters:
+            return self._error(request, 404, "cluster not found")
+        return bulk.answer(self.index, cluster, request.query, self._about(request))
+
+    def topics(self, request: Request) -> Answer:
+        """The topics of a cluster."""
+        cluster = request.names["cluster"]
+        if cluster not in self._config.clusters:
+            return self._error(request, 404, "cluster not found")
+        held = self.index.topics.get(cluster)
+        return self._good(request, "topic list returned", topics=held.names if held else [])
+
+    def topic(self, request: Request) -> Answer:
+        """The heads of a topic."""
+        held = self.index.topics.get(request.names["cluster"])
+        place = held.places.get(request.names["topic"]) if held else None
+        if held is None or place is None or request.names["cluster"] not in self._config.clusters:
+            return self._error(request, 404, "cluster or topic not found")
+        first = int(held.first_row[place])
+        heads = self.index.heads[first : first + int(held.partitions[place])]
+        return self._good(request, "topic offsets returned", offsets=np.where(heads == UNKNOWN, 0, heads).tolist())
+
+    def topic_consumers(self, request: Request) -> Answer:
+        """The groups that read a topic."""
+        cluster = request.names["cluster"]
+        if cluster not in self._config.clusters:
+            return self._error(request, 404, "cluster not found")
+        found = self.index.consumers_of(cluster, request.names["topic"])
+        return self._good(request, "consumers of topic returned", consumers=found)
+
+    def consumers(self, request: Request) -> Answer:
+        """The groups of a cluster."""
+        cluster = request.names["cluster"]
+        if cluster not in self._config.clusters:
+            return self._error(request, 404, "cluster not found")
+        return self._good(request, "consumer list returned", consumers=list(self.index.groups.get(cluster, {})))
+
+    def consumer(self, request: Request) -> Answer:
+        """A group's windows."""
+        topics = groups.consumer_topics(self.index, request.names["cluster"], request.names["consumer"])
+        if topics is None:
+            return self._error(request, 404, "cluster or consumer not found")
+        return self._good(request, "consumer detail returned", topics=topics)
+
+    def status(self, request: Request) -> Answer:
+        """A group's verdict with the partitions that are not OK."""
+        return self._status(request, show_all=False)
+
+    def lag(self, request: Request) -> Answer:
+        """A group's verdict with all its partitions."""
+        return self._status(request, show_all=True)
+
+    def _status(self, request: Request, *, show_all: bool) -> Answer:
+        cluster, group = request.names["cluster"], request.names["consumer"]
+        found = groups.group_status(self.index, cluster, group, show_all=show_all)
+        body = {
+            "error": False,
+            "message": "consumer status returned",
+            "status": found or groups.not_found(cluster, group),
+            "request": self._about(request),
+        }
+        return json_answer(body, 200 if found else 404)
+
+    def explain(self, request: Request) -> Answer:
+        """Why a group has its verdict."""
+        found = groups.explained(self.index, request.names["cluster"], request.names["consumer"])
+        if found is None:
+            return self._error(request, 404, "cluster or consumer not found")
+        return self._good(request, "consumer verdict explained", explanation=found)
+
+    def delete(self, request: Request) -> Answer:
+        """Forget a group, or one topic of it, until it commits again."""
+        cluster, group, topic = (request.names.get(name) for name in ("cluster", "consumer", "topic"))
+        assert cluster is not None
+        assert group is not None
+        if cluster in self._config.clusters:
+            self._requests.ask(Kind.DELETE, self._clock_ms(), cluster=cluster, group=group, topic=topic)
+            log.info("asked to delete %s%s of %s", group, f" on topic {topic}" if topic else "", cluster)
+            self._follower.look()
+        return self._good(request, "consumer group removed")
+
+    def config(self, request: Request) -> Answer:
+        """The configuration of the server itself."""
+        return json_answer(
+            {
+                "error": False,
+                "message": "main config returned",
+                "request": self._about(request),
+                **config_answers.main_config(self._config),
+            }
+        )
+
+    def modules(self, request: Request) -> Answer:
+        """The sections of one kind."""
+        kind = request.path.rsplit("/", 1)[1]
+        return json_answer(
+            {
+                "error": False,
+                "message": "module list returned",
+                "request": self._about(request),
+                "coordinator": kind,
+                "modules": config_answers.module_names(self._config, kind),
+            }
+        )
+
+    def module(self, request: Request) -> Answer:
+        """One section."""
+        return self._module_answer(request, request.path.split("/")[3], request.names["name"])
+
+    def _module_answer(self, request: Request, kind: str, name: str) -> Answer:
+        module = config_answers.module_detail(self._config, kind, name)
+        if module is None:
+            return self._error(request, 404, f"{kind} module not found")
+        return self._good(request, f"{kind} module detail returned", module=module)
+
+    def log_level(self, request: Request) -> Answer:
+        """The level of the log."""
+        level = _GO_LEVELS.get(logging.getLogger().level, "info")
+        return self._good(request, "log level returned", level=level)
+
+    def set_log_level(self, request: Request) -> Answer:
+        """Another level for the log, of this server at once and of the pipeline at its next cycle."""
+        try:
+            wish = json.loads(request.body)
+            level = "" if wish is None else str(wish.get("level", "")).lower()
+        except (ValueError, AttributeError, RecursionError):
+            return self._error(request, 400, "could not decode message body")
+        if level not in _TO_SET or level not in LEVELS:
+            return self._error(request, 404, "unknown log level")
+        set_level(level)
+        self._requests.ask(Kind.LOGLEVEL, self._clock_ms(), level=level)
+        return self._good(request, "set log level")
+
+    def _about(self, request: Request) -> dict[str, str]:
+        return {"url": request.path, "host": self._host}
+
+    def _good(self, request: Request, message: str, **said: Any) -> Answer:  # noqa: ANN401
+        return json_answer({"error": False, "message": message, **said, "request": self._about(request)})
+
+    def _error(self, request: Request, status: int, message: str) -> Answer:
+        return json_answer({"error": True, "message": message, "request": self._about(request)}, status)
+
+    def refused(self, path: str, status: int, message: str) -> Answer:
+        """An error of a request that reached nobody."""
+        about = {"url": path, "host": self._host}
+        return json_answer({"error": True, "message": message, "request": about}, status)

@@ -1,0 +1,88 @@
+"""Follows the snapshots of a data directory: indexes are made beside the server and put in place whole."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from warren.errors import CorruptSnapshot, NoSnapshot
+from warren.snapshot.manifest import Manifest
+from warren.snapshot.reader import Snapshot
+from warren.snapshot.requests import Kind, Request, RequestBox
+from warren.snapshot.store import Store
+from warren.web.index import Index, build_index, empty_index
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.2
+
+
+class Follower:
+    """Holds the index of the newest snapshot; `look` is called by its own thread, or by whoever cannot wait."""
+
+    def __init__(self, data_dir: Path, on_change: Callable[[], None] = lambda: None) -> None:
+        self._store = Store(data_dir)
+        self._box = RequestBox(data_dir)
+        self._on_change = on_change
+        self._held: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._trouble = ""
+        self.index: Index = empty_index()
+
+    def look(self) -> None:
+        """Load what is newer than what is held, if anything is."""
+        with self._lock:
+            try:
+                sequence = max(self._store.sequences(), default=-1)
+                pending = self._box.pending()
+                if (sequence, _ids(pending)) == self._held:
+                    return
+                self._load(pending)
+                self._trouble = ""
+            except NoSnapshot:
+                return
+            except (CorruptSnapshot, OSError, ValueError) as error:
+                # A file that has just been removed belongs to a snapshot that is old by now: the next look finds its
+                # successor. What stays unreadable is said once.
+                if str(error) != self._trouble:
+                    log.warning("cannot read the newest snapshot, still answering from the one before: %s", error)
+                    self._trouble = str(error)
+        self._on_change()
+
+    def _load(self, pending: list[Request]) -> None:
+        manifest = self._store.newest()
+        began = time.monotonic()
+        hidden = to_hide(manifest, pending)
+        self.index = build_index(Snapshot(self._store, manifest), hidden) if manifest.buckets else empty_index()
+        self._held = (manifest.sequence, _ids(pending))
+        log.debug("snapshot %d indexed in %.0f ms", manifest.sequence, (time.monotonic() - began) * 1000)
+
+    def run(self) -> None:
+        """Look every now and then until told to stop."""
+        while not self._stop.is_set():
+            try:
+                self.look()
+            except Exception:
+                log.exception("the newest snapshot could not be indexed")
+            self._stop.wait(LOOK_S)
+
+    def start(self) -> None:
+        """Look in a thread of its own."""
+        threading.Thread(target=self.run, name="follow snapshots", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._stop.set()
+
+
+def to_hide(manifest: Manifest, pending: list[Request]) -> set[tuple[str, str]]:
+    """Groups whose deletion the pipeline has not taken up yet: they are gone for whoever asks."""
+    taken = {request.id for request in manifest.requests}
+    waiting = (r for r in pending if r.kind is Kind.DELETE and r.topic is None and r.id not in taken)
+    return {(request.cluster, request.group) for request in waiting}
+
+
+def _ids(pending: list[Request]) -> frozenset[str]:
+    return frozenset(request.id for request in pending)

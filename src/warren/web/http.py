@@ -1,0 +1,116 @@
+"""Requests and answers as the API sees them, and the table that leads one to the other."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from warren.errors import RequestError
+from warren.web.go_json import dumps
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for; `names` are the parts of the path that stand for names, unescaped."""
+
+    method: str
+    path: str
+    names: Mapping[str, str]
+    query: Mapping[str, Sequence[str]]
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back; a body in parts is made while it is sent."""
+
+    status: int
+    body: bytes | Iterator[bytes]
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """Who answers, and how: the same until the next snapshot, from files and so not between others, to whom."""
+
+    answer: Callable[[Request], Answer]
+    is_cached: bool = False
+    is_slow: bool = False
+    is_admin: bool = False
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path with {names} in it, and who answers it by method."""
+
+    path: str
+    handlers: Mapping[str, Handler]
+
+
+class Router:
+    """Finds the route of a path, part by part; a part that is written out wins over a name."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._root: dict[str, Any] = {}
+        for route in routes:
+            node = self._root
+            for part in route.path.strip("/").split("/"):
+                node = node.setdefault("{}" if part.startswith("{") else part, {})
+            node["/"] = (route, [part[1:-1] for part in route.path.split("/") if part.startswith("{")])
+
+    def find(self, parts: Sequence[str]) -> tuple[Route, dict[str, str]] | None:
+        """The route of a path's unescaped parts, with its names."""
+        node, names = self._root, []
+        for part in parts:
+            if part in node and part not in ("/", "{}"):
+                node = node[part]
+            elif "{}" in node and part:
+                node = node["{}"]
+                names.append(part)
+            else:
+                return None
+        if "/" not in node:
+            return None
+        route, keys = node["/"]
+        return route, dict(zip(keys, names, strict=True))
+
+
+def split(raw_path: str) -> list[str]:
+    """The parts of a path, each unescaped on its own, so that a name may hold an escaped slash."""
+    if _BAD_ESCAPE.search(raw_path):
+        raise RequestError("the path has a % that is no escape")
+    try:
+        return [unquote(part, errors="strict") for part in raw_path.split("/")[1:]]
+    except UnicodeDecodeError:
+        raise RequestError("the path is not UTF-8") from None
+
+
+def cleaned(raw_path: str) -> str:
+    """A path without empty parts, dots and a slash at its end."""
+    kept: list[str] = []
+    for part in raw_path.split("/"):
+        if part == "..":
+            kept = kept[:-1]
+        elif part not in ("", "."):
+            kept.append(part)
+    return "/" + "/".join(kept)
+
+
+def json_answer(value: object, status: int = 200) -> Answer:
+    """A value as Burrow would answer it."""
+    return Answer(status, dumps(value))
+
+
+def plain_error(status: int, message: str, *headers: tuple[str, str]) -> Answer:
+    """An error of the server itself, before anything was looked up: Burrow's words for it are JSON in plain text."""
+    body = dumps({"error": True, "message": message, "result": {}}) + b"\n"
+    return Answer(status, body, TEXT, (("X-Content-Type-Options", "nosniff"), *headers))

@@ -1,0 +1,311 @@
+"""All series for Prometheus, made by whole columns: Burrow's own, those of other lag exporters, and Warren's health."""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren import __version__
+from warren.config import Config
+from warren.domain.windows import UNKNOWN
+from warren.web.http import Answer
+from warren.web.index import Index
+from warren.web.readiness import not_ready
+
+PLAIN = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
+_PART = 1 << 20
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric with all its samples, as text that is ready to be sent."""
+
+    name: str
+    help: str
+    samples: Sequence[bytes | memoryview]
+    type: str = "gauge"
+
+
+def answer(index: Index, config: Config, headers: Mapping[str, str], now_ms: int) -> Answer:
+    """All series in the form, and packed, as the scraper wishes."""
+    is_open = "application/openmetrics-text" in headers.get("accept", "")
+    parts = _text(index, config, now_ms, is_open=is_open)
+    is_packed = "gzip" in headers.get("accept-encoding", "")
+    more = (("Content-Encoding", "gzip"),) if is_packed else ()
+    vary = ("Vary", "Accept, Accept-Encoding")
+    return Answer(200, _packed(parts) if is_packed else parts, OPEN if is_open else PLAIN, (*more, vary))
+
+
+def _text(index: Index, config: Config, now_ms: int, *, is_open: bool) -> Iterator[bytes]:
+    for family in _families(index, config, now_ms):
+        # A counter's samples end in _total; to OpenMetrics its family does not.
+        is_counter = family.type == "counter" and is_open
+        name = family.name.removesuffix("_total") if is_counter else family.name
+        yield f"# HELP {name} {family.help}\n# TYPE {name} {family.type}\n".encode()
+        for part in family.samples:
+            for at in range(0, len(part), _PART):
+                yield bytes(part[at : at + _PART])
+    if is_open:
+        yield b"# EOF\n"
+
+
+def _packed(parts: Iterator[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    for part in parts:
+        if packed := packer.compress(part):
+            yield packed
+    yield packer.flush()
+
+
+def _families(index: Index, config: Config, now_ms: int) -> Iterator[Family]:
+    yield from _of_partitions(index)
+    yield from _of_groups(index)
+    yield from _of_topics(index)
+    yield from _of_clusters(index, config)
+    yield from _of_warren(index, now_ms)
+
+
+def _of_partitions(index: Index) -> Iterator[Family]:
+    labels = _Labels(index)
+    whole = index.columns["complete"] == 1.0
+    lag = np.maximum(index.columns["current_lag"], 0)
+    burrow = labels.burrow()
+    yield Family(
+        "burrow_kafka_consumer_current_offset",
+        "The offset that a group has committed last to a partition, once its window is full",
+        _samples("burrow_kafka_consumer_current_offset", burrow, index.columns["end_offset"], whole),
+    )
+    yield Family(
+        "burrow_kafka_topic_partition_status",
+        "The verdict on a partition whose window is full: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND",
+        _samples("burrow_kafka_topic_partition_status", burrow, index.columns["status"], whole),
+    )
+    unread = labels.never_committed()
+    yield Family(
+        "burrow_kafka_consumer_partition_lag",
+        "How many messages a group is behind on a partition",
+        [
+            *_samples("burrow_kafka_consumer_partition_lag", burrow, lag),
+            *_samples("burrow_kafka_consumer_partition_lag", unread, np.zeros(len(unread), dtype=np.int64)),
+        ],
+    )
+    is_known = index.columns["current_lag"] != UNKNOWN
+    yield Family(
+        "kafka_consumergroup_group_lag",
+        "How many messages a group is behind on a partition, and who reads it",
+        _samples("kafka_consumergroup_group_lag", labels.exporter(), index.columns["current_lag"], is_known),
+    )
+
+
+class _Labels:
+    """The labels of each row as text, up to the value; names are escaped once, however many rows have them."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        runs = index.runs
+        self._run_of_row = pa.array(np.repeat(np.arange(runs.first.size), runs.size))
+        clusters = _escaped(pa.array(index.clusters, pa.string()))
+        self._cluster = clusters.take(pa.array(index.group_cluster[runs.groups]))
+        self._group = _escaped(index.group_names).take(pa.array(runs.groups))
+        self._topic = _escaped(index.name_arrays["topic"]).take(pa.array(index.topic[runs.first]))
+        highest = max(int(index.columns["partition"].max(initial=0)), int(runs.padded.max(initial=0)))
+        self._numbers = pa.array([str(number) for number in range(highest + 1)], pa.string())
+
+    def burrow(self) -> pa.StringArray:
+        """Labels by Burrow's names."""
+        before, after = self._burrow_parts()
+        partition = self._numbers.take(pa.array(self._index.columns["partition"]))
+        return _joined(before.take(self._run_of_row), partition, after.take(self._run_of_row))
+
+    def never_committed(self) -> pa.StringArray:
+        """The labels of partitions that a group never committed to, of topics to which it does."""
+        runs, partition = self._index.runs, self._index.columns["partition"]
+        short = np.flatnonzero(runs.padded > runs.size)
+        size = runs.padded[short]
+        run = np.repeat(short, size)
+        number = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        place = np.repeat(np.cumsum(size) - size, runs.size[short])
+        rows = np.repeat(runs.first[short], runs.size[short])
+        rows += np.arange(rows.size) - np.repeat(np.cumsum(runs.size[short]) - runs.size[short], runs.size[short])
+        is_missing = np.ones(number.size, dtype=np.bool_)
+        is_missing[place + partition[rows]] = False
+        before, after = self._burrow_parts()
+        held = pa.array(run[is_missing])
+        return _joined(before.take(held), self._numbers.take(pa.array(number[is_missing])), after.take(held))
+
+    def _burrow_parts(self) -> tuple[pa.StringArray, pa.StringArray]:
+        before = _joined('{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
+        return before, _joined('",topic="', self._topic, '"} ')
+
+    def exporter(self) -> pa.StringArray:
+        """Labels by the names that dashboards of other exporters ask for."""
+        index = self._index
+        before = _joined(
+            '{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic, '",partition="'
+        )
+        owner = _joined('",member_host="', _escaped(index.name_arrays["owner"]), '",client_id="')
+        client = _joined(_escaped(index.name_arrays["client_id"]), '"} ')
+        return _joined(
+            before.take(self._run_of_row),
+            self._numbers.take(pa.array(index.columns["partition"])),
+            owner.take(pa.array(index.owner)),
+            client.take(pa.array(index.client_id)),
+        )
+
+
+def _of_groups(index: Index) -> Iterator[Family]:
+    clusters = _escaped(pa.array(index.clusters, pa.string())).take(pa.array(index.group_cluster))
+    names = _escaped(index.group_names)
+    burrow = _joined('{cluster="', clusters, '",consumer_group="', names, '"} ')
+    other = _joined('{cluster_name="', clusters, '",group="', names, '"} ')
+    lag = np.maximum(index.columns["current_lag"], 0)
+    most = np.maximum.reduceat(lag, index.first[:-1]) if len(names) else lag
+    for name, text, labels, values in (
+        ("burrow_kafka_consumer_lag_total", "How many messages a group is behind", burrow, index.of_groups["totallag"]),
+        (
+            "burrow_kafka_consumer_status",
+            "The verdict on a group, that of its worst partition: 1 OK, 2 WARN, 3 ERR",
+            burrow,
+            index.of_groups["status"],
+        ),
+        ("kafka_consumergroup_group_max_lag", "The lag of a group's partition that lags most", other, most),
+        (
+            "kafka_consumergroup_group_sum_lag",
+            "How many messages a group is behind",
+            other,
+            index.of_groups["totallag"],
+        ),
+    ):
+        yield Family(name, text, _samples(name, labels, values))
+
+
+def _of_topics(index: Index) -> Iterator[Family]:
+    name = "burrow_kafka_topic_partition_offset"
+    samples: list[bytes | memoryview] = []
+    for cluster, topics in index.topics.items():
+        names = _escaped(pa.array(topics.names, pa.string()))
+        highest = int(topics.partitions.max(initial=0))
+        numbers = pa.array([str(number) for number in range(highest)], pa.string())
+        topic = np.repeat(np.arange(topics.partitions.size), topics.partitions)
+        ends = np.cumsum(topics.partitions)
+        number = np.arange(topic.size) - np.repeat(ends - topics.partitions, topics.partitions)
+        before = _joined('{cluster="', _escaped(pa.array([cluster])), '",partition="')[0].as_py()
+        labels = _joined(
+            before, numbers.take(pa.array(number)), _joined('",topic="', names, '"} ').take(pa.array(topic))
+        )
+        heads = index.heads[np.repeat(topics.first_row, topics.partitions) + number]
+        samples += _samples(name, labels, heads, heads != UNKNOWN)
+    yield Family(name, "The head of a topic's partition", samples)
+
+
+def _of_clusters(index: Index, config: Config) -> Iterator[Family]:
+    known = index.snapshot.manifest.clusters if index.snapshot else {}
+    held = {name: state for name, state in known.items() if name in config.clusters}
+    yield _gauge(
+        "warren_cluster_up",
+        "Whether a cluster answers and its groups are judged",
+        [({"cluster": name}, int(state.unknown_since_ms is None)) for name, state in held.items()],
+    )
+    yield _gauge(
+        "warren_cluster_lag",
+        "How many messages all groups of a cluster are behind",
+        [({"cluster": name}, state.totallag) for name, state in held.items()],
+    )
+    for what, name in (("groups", "warren_cluster_groups"), ("partitions", "warren_cluster_partitions")):
+        yield _gauge(
+            name,
+            f"How many {what} of a cluster have each verdict",
+            [
+                ({"cluster": cluster, "status": status}, count)
+                for cluster, state in held.items()
+                for status, count in getattr(state, f"{what}_by_status").items()
+            ],
+        )
+    positions = [
+        ({"cluster": cluster, "topic": topic, "partition": str(partition)}, position)
+        for cluster, state in held.items()
+        for topic, source in state.sources.items()
+        for partition, position in source.positions.items()
+    ]
+    yield _gauge(
+        "warren_offsets_backlog",
+        "How many records of a partition of the offsets topic are not read yet",
+        [(labels, max(position.stable_end - position.next_offset, 0)) for labels, position in positions],
+    )
+    yield _gauge(
+        "warren_offsets_held_by_transaction",
+        "How many records of a partition of the offsets topic wait for an open transaction",
+        [(labels, max(position.end - position.stable_end, 0)) for labels, position in positions],
+    )
+
+
+def _of_warren(index: Index, now_ms: int) -> Iterator[Family]:
+    yield _gauge("warren_build_info", "The version of Warren", [({"version": __version__}, 1)])
+    is_ready = not_ready(index.snapshot, now_ms) is None
+    yield _gauge("warren_ready", "Whether the verdicts are caught up and fresh", [({}, int(is_ready))])
+    if index.snapshot is None:
+        return
+    manifest = index.snapshot.manifest
+    age_s = max(now_ms - manifest.now_ms, 0) / 1000
+    yield _gauge("warren_snapshot_age_seconds", "How old the verdicts are", [({}, age_s)])
+    yield _gauge(
+        "warren_cycle_stage_seconds",
+        "How long each stage of the last cycle took",
+        [({"stage": stage}, took / 1000) for stage, took in manifest.cycle_ms.items()],
+    )
+    rejects = [
+        ({"cluster": cluster, "reason": reason}, count)
+        for cluster, reasons in manifest.rejects.items()
+        for reason, count in reasons.items()
+    ]
+    family = _gauge("warren_rejected_records_total", "Records of offsets topics that could not be read", rejects)
+    yield Family(family.name, family.help, family.samples, "counter")
+
+
+def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:
+    """A metric of few samples."""
+    lines = []
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_escape(held)}"' for key, held in labels.items())
+        lines.append(f"{name}{{{inside}}} {value}\n" if inside else f"{name} {value}\n")
+    return Family(name, text, ["".join(lines).encode()])
+
+
+def _samples(
+    name: str, labels: pa.StringArray, values: NDArray[np.generic], where: NDArray[np.bool_] | None = None
+) -> list[bytes | memoryview]:
+    """A line each, of all rows or of some, as one stretch of bytes."""
+    if where is not None and not where.all():
+        labels, values = labels.filter(pa.array(where)), values[where]
+    if len(labels) == 0:
+        return []
+    lines = _joined(name, labels, pc.cast(pa.array(values), pa.string()), "\n")
+    return [_bytes_of(part) for part in (lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines])]
+
+
+def _bytes_of(lines: pa.StringArray) -> memoryview:
+    _, ends, data = lines.buffers()
+    edges = np.frombuffer(ends, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    return memoryview(data)[int(edges[0]) : int(edges[-1])]
+
+
+def _joined(*parts: str | pa.StringArray) -> pa.StringArray:
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _escaped(names: pa.StringArray) -> pa.StringArray:
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        if pc.any(pc.match_substring(names, plain)).as_py():
+            names = pc.replace_substring(names, plain, escaped)
+    return names
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,106 @@
+"""The API described, as OpenAPI 3.1, from the table of its paths."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from warren import __version__
+from warren.web.http import Route
+
+_NAMES = {
+    "cluster": "A cluster, by the name of its section",
+    "consumer": "A consumer group; a slash in its name is sent as %2F",
+    "topic": "A topic",
+    "name": "The name of a section",
+}
+_BULK = (
+    ("status", "Only groups of these: OK, WARN, ERR, with commas between", {"type": "string"}),
+    ("group", "Only groups whose name fits; * and ? stand for any characters", {"type": "string"}),
+    ("partitions", "All partitions of each group, or only those worse than OK", {"enum": ["bad", "all"]}),
+    ("limit", "At most so many groups; the answer's `next` is the `after` of the next page", {"type": "integer"}),
+    ("after", "Only groups whose name comes after this one", {"type": "string"}),
+)
+_ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}
+_TEXTS = {"/burrow/admin": "text/plain", "/burrow/admin/ready": "text/plain", "/docs": "text/html"}
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """The whole description."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths[route.path] = {
+            method.lower(): _operation(route.path, method, str(handler.answer.__doc__), is_open=handler.is_open)
+            for method, handler in route.handlers.items()
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Warren",
+            "version": __version__,
+            "summary": "Burrow's HTTP API, and what Warren adds to it.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Answer": _ANSWER},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "password": {"type": "http", "scheme": "basic"},
+            },
+        },
+        "security": [{}, {"token": []}, {"password": []}],
+    }
+
+
+_ANSWER = {
+    "type": "object",
+    "required": ["error", "message", "request"],
+    "properties": {
+        "error": {"type": "boolean"},
+        "message": {"type": "string"},
+        "request": {
+            "type": "object",
+            "required": ["url", "host"],
+            "properties": {"url": {"type": "string"}, "host": {"type": "string"}},
+        },
+    },
+}
+
+
+def _operation(path: str, method: str, summary: str, *, is_open: bool) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": part[1:-1],
+            "in": "path",
+            "required": True,
+            "description": _NAMES[part[1:-1]],
+            "schema": {"type": "string", "minLength": 1},
+        }
+        for part in path.split("/")
+        if part.startswith("{")
+    ]
+    if path == "/v3/kafka/{cluster}/lag":
+        parameters += [
+            {"name": name, "in": "query", "description": text, "schema": schema} for name, text, schema in _BULK
+        ]
+    responses = {"200": {"description": summary, "content": _content(path)}, "4XX": _ERROR}
+    if path == "/burrow/admin/ready":
+        responses["503"] = {"description": "Not ready, and why", "content": {"text/plain": {}}}
+    found: dict[str, Any] = {"summary": summary.rstrip("."), "parameters": parameters, "responses": responses}
+    if method == "POST":
+        body = {"type": "object", "required": ["level"], "properties": {"level": {"enum": _LEVELS}}}
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if is_open:
+        found["security"] = []
+    return found
+
+
+_LEVELS = ["trace", "debug", "info", "warn", "warning", "error", "fatal"]
+
+
+def _content(path: str) -> dict[str, Any]:
+    if path == "/metrics":
+        return {"text/plain": {}, "application/openmetrics-text": {}}
+    if path == "/openapi.json":
+        return {"application/json": {"schema": {"type": "object"}}}
+    if path in _TEXTS:
+        return {_TEXTS[path]: {}}
+    return {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}}

@@ -1,0 +1,27 @@
+"""Whether what the API answers is true now."""
+
+from warren.domain.reasons import in_words
+from warren.snapshot.reader import Snapshot
+
+LATE_AFTER = 3
+"""How many triggers, or cycles where those take longer, a snapshot may be old."""
+
+
+def not_ready(snapshot: Snapshot | None, now_ms: int) -> str | None:
+    """Why the newest snapshot is not to be relied on, in Burrow's word and in ours; None when it is."""
+    if snapshot is None:
+        return "STARTING\nno snapshot yet: the first cycle has not ended, or the pipeline does not run\n"
+    manifest = snapshot.manifest
+    pace_ms = max(manifest.trigger_ms, sum(manifest.cycle_ms.values()))
+    age_ms = now_ms - manifest.now_ms
+    if age_ms > LATE_AFTER * pace_ms:
+        return f"STARTING\nthe newest snapshot is {in_words(age_ms)} old: the pipeline is behind or does not run\n"
+    if not manifest.is_ready:
+        left = sum(
+            max(position.catch_up_to - position.next_offset, 0)
+            for cluster in manifest.clusters.values()
+            for source in cluster.sources.values()
+            for position in source.positions.values()
+        )
+        return f"STARTING\ncatching up with the offsets topics: {left:,} offsets left\n"
+    return None
