@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.samples import ClusterSample, Target
 from warren.sources.watch import Watch
+from warren.web.process import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ def running(config: Config) -> Iterator["Warren"]:
         parts.callback(watch.close)
         ahead = LookAhead(lambda: watch.sample(LOOK_TIMEOUT_S))
         parts.callback(ahead.close)
+        web = WebServer(config)
+        parts.callback(web.close)
         pipeline = config.pipeline
         spark = start_session(
             pipeline.master, spark_connector_jars(), java_home(), pipeline.driver_memory, pipeline.spark_conf
@@ -51,7 +54,7 @@ def running(config: Config) -> Iterator["Warren"]:
             watch.doubt,
             on_level=set_level,
         )
-        yield Warren(cycles, ahead)
+        yield Warren(cycles, ahead, web.urls())
 
 
 def targets(config: Config) -> list[Target]:
@@ -102,10 +105,11 @@ class LookAhead:
 
 
 class Warren:
-    """The judging loop."""
+    """The judging loop, and where the API answers."""
 
-    def __init__(self, cycles: Cycles, ahead: LookAhead) -> None:
+    def __init__(self, cycles: Cycles, ahead: LookAhead, urls: Sequence[str] = ()) -> None:
         self.cycles = cycles
+        self.urls = urls
         self._ahead = ahead
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
