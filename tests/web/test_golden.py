@@ -1,0 +1,217 @@
+"""Every answer that was observed of Burrow, against ours for the same groups: the same but for what cannot be.
+
+The windows, owners and heads of Burrow's answers are put into a snapshot of ours, which is then judged and served.
+"""
+
+import http.client
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.kit.plans import Commit, Rehearsal, plan
+from warren.config import ClientProfile, Cluster, Config, Consumer, Evaluator, General, HttpServer, Pipeline
+from warren.web.process import WebServer
+
+GOLDEN = Path(__file__).parent / "golden"
+SERVERS = ("127.0.0.1:19092",)
+LISTS = ("clusters", "consumers", "topics", "modules")
+
+
+class Observed:
+    """One answer of Burrow's as it came over the wire."""
+
+    def __init__(self, path: Path) -> None:
+        head, _, self.body = path.read_bytes().partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        self.status = int(lines[0].split()[1])
+        self.headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:])}
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+ALL = {path.stem: Observed(path) for path in sorted(GOLDEN.glob("*.http"))}
+HEADS = {
+    "audit": ALL["065_topic_audit"].json["offsets"],
+    "orders": ALL["067_topic_orders"].json["offsets"],
+    "payments": [8566, 8566],
+    "__consumer_offsets": [0] * 50,
+    "__transaction_state": [0] * 50,
+}
+WINDOWS: dict[str, Mapping[str, Any]] = {
+    name.partition("_consumer_")[2]: answer.json["topics"]
+    for name, answer in ALL.items()
+    if re.fullmatch(r"\d+_consumer_[a-z]+", name)
+}
+JUDGED_AT_MS = 1794768761600
+
+
+def commits() -> Iterator[Commit]:
+    """The commits in Burrow's windows, in the order of their times."""
+    found = []
+    for group, topics in WINDOWS.items():
+        for topic, partitions in topics.items():
+            for number, partition in enumerate(partitions):
+                found += [(s["timestamp"], group, topic, number, s["offset"]) for s in partition["offsets"] if s]
+    for partition in ALL["021_lag_idle_caught_up"].json["status"]["partitions"]:
+        start, end = partition["start"], partition["end"]
+        step = (end["timestamp"] - start["timestamp"]) // 9
+        times = [start["timestamp"] + step * n for n in range(9)] + [end["timestamp"]]
+        found += [(at, "idle-caught-up", partition["topic"], partition["partition"], start["offset"]) for at in times]
+    # Of the others only their names and topics are known.
+    windows = {*WINDOWS, "idle-caught-up"}
+    of_orders = ALL["068_topic_consumers_orders"].json["consumers"]
+    for group in set(ALL["005_consumers"].json["consumers"]) - windows:
+        found.append((JUDGED_AT_MS - 5_000, group, "orders" if group in of_orders else "payments", 0, 8566))
+    for order, (at, group, topic, partition, offset) in enumerate(sorted(found)):
+        yield Commit(group, topic, partition, offset, at, order)
+
+
+def owners() -> list[dict[str, Any]]:
+    """Who owns what, by Burrow's answers."""
+    answers = [
+        answer.json["status"]["partitions"] for name, answer in ALL.items() if "_lag_" in name and "err" not in name
+    ]
+    groups = [answer.json["status"]["group"] for name, answer in ALL.items() if "_lag_" in name and "err" not in name]
+    return [
+        {
+            "cluster": 0, "group": group, "topic": one["topic"], "partition": one["partition"],
+            "owner": one["owner"], "client_id": one["client_id"],
+        }
+        for group, partitions in zip(groups, answers, strict=True)
+        for one in partitions
+        if one["owner"]
+    ]  # fmt: skip
+
+
+def heads_at(at_ms: int) -> dict[str, list[int]]:
+    """Heads that grew by twenty messages a second until they were what Burrow saw last."""
+    missing = max(JUDGED_AT_MS - at_ms, 0) * 20 // 1000
+    return {
+        topic: [head - missing if topic in ("orders", "payments") else head for head in heads]
+        for topic, heads in HEADS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on a snapshot of what Burrow saw."""
+    root = tmp_path_factory.mktemp("golden")
+    cycles = Rehearsal(root, plan(root, slots=(0, 1)))
+    for at_ms in range(JUDGED_AT_MS - 120_000, JUDGED_AT_MS + 1, 2_000):
+        cycles.look(at_ms, {"local": heads_at(at_ms)})
+    known = replace(cycles.plan.clusters[0], tails_known=tuple((t, p) for t in HEADS for p in range(len(HEADS[t]))))
+    cycles.cycle(JUDGED_AT_MS, commits(), owners(), clusters=(known,))
+    cycles.store.publish(cycles.manifest(trigger_ms=10**15))
+    config = Config(
+        clusters={"local": Cluster("local", SERVERS, "lab", topic_refresh=10, offset_refresh=2)},
+        consumers={"local": Consumer("local", "local", SERVERS, "lab")},
+        evaluator=Evaluator(expire_cache=1, name="default"),
+        client_profiles={"lab": ClientProfile("burrow-lab", kafka_version="4.1.0", name="lab")},
+        general=General(pidfile=Path("run/burrow-main.pid")),
+        http_servers={"default": HttpServer("127.0.0.1:0", name="default")},
+        pipeline=Pipeline(data_dir=root),
+    )
+    level = logging.getLogger().level
+    logging.getLogger().setLevel(logging.INFO)
+    server = WebServer(config)
+    logging.getLogger().setLevel(level)
+    yield server.urls()[0]
+    server.close()
+
+
+def ask(url: str, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def normal(value: Any, key: str = "") -> Any:
+    """What may differ made equal: lags at commits (ours are against the head of that moment), orders, where we run."""
+    if isinstance(value, dict):
+        made = {name: normal(held, name) for name, held in value.items()}
+        if "partition" in made and key == "maxlag":
+            made |= {"topic": "any", "partition": "any"}
+        return made
+    if isinstance(value, list):
+        held = [normal(one) for one in value]
+        if key in LISTS:
+            return sorted(held)
+        return sorted(held, key=json.dumps) if held and isinstance(held[0], dict) and "topic" in held[0] else held
+    if key == "lag" and isinstance(value, int | None):
+        return "a lag"
+    if key == "host":
+        return "a host"
+    if key == "pidfile":
+        return value.removeprefix("./")
+    if key == "address":
+        return re.sub(r":\d+$", ":port", value)
+    return value
+
+
+REQUESTS = {
+    "001_admin": "/burrow/admin",
+    "002_ready": "/burrow/admin/ready",
+    "108_err_nosuch": "/nosuch",
+}
+TEXTS = {*REQUESTS, "090_metrics"}
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in TEXTS and name != "150_loglevel_post_debug"])
+def test_json_answers_are_burrows(url: str, name: str) -> None:
+    burrow = ALL[name]
+    status, headers, body = ask(url, "GET", burrow.json["request"]["url"])
+    assert status == burrow.status
+    assert headers["content-type"] == burrow.headers["content-type"]
+    # As text, so that the order of keys counts too.
+    assert json.dumps(normal(json.loads(body)), indent=1) == json.dumps(normal(burrow.json), indent=1)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_plain_answers_are_burrows(url: str, name: str) -> None:
+    burrow = ALL[name]
+    status, headers, body = ask(url, "GET", REQUESTS[name])
+    assert (status, body) == (burrow.status, burrow.body)
+    told = {key: value for key, value in burrow.headers.items() if key != "date"}
+    assert {key: headers.get(key) for key in told} == told
+
+
+def test_the_log_level_is_set_as_burrow_does(url: str) -> None:
+    burrow = ALL["150_loglevel_post_debug"]
+    status, _, body = ask(url, "POST", "/v3/admin/loglevel", b'{"level": "debug"}')
+    assert (status, normal(json.loads(body))) == (burrow.status, normal(burrow.json))
+    assert json.loads(ask(url, "GET", "/v3/admin/loglevel")[2])["level"] == "debug"
+    ask(url, "POST", "/v3/admin/loglevel", b'{"level": "info"}')
+
+
+def samples(text: bytes) -> dict[str, float]:
+    lines = (line.rpartition(" ") for line in text.decode().splitlines() if line.startswith("burrow_"))
+    return {name: float(value) for name, _, value in lines}
+
+
+def test_metrics_are_burrows(url: str) -> None:
+    status, headers, body = ask(url, "GET", "/metrics")
+    burrow = ALL["090_metrics"]
+    assert (status, headers["content-type"]) == (burrow.status, burrow.headers["content-type"])
+    groups = "|".join([*WINDOWS, "idle-caught-up"])
+    about_them = re.compile(rf'consumer_group="({groups})"|topic_partition_offset\{{.*topic="(audit|orders|payments)"')
+    expected = {name: value for name, value in samples(burrow.body).items() if about_them.search(name)}
+    ours = {name: value for name, value in samples(body).items() if about_them.search(name)}
+    assert ours.keys() == expected.keys()
+    # Burrow's metrics were taken a moment after its other answers: what moves has moved on by a second's messages.
+    for name, value in expected.items():
+        assert ours[name] == pytest.approx(value, abs=100 * (4 if "total" in name else 1)), name
+        if "status" in name:
+            assert ours[name] == value, name
