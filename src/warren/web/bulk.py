@@ -16,6 +16,8 @@ from warren.web.http import Answer
 from warren.web.index import Index
 
 GROUPS_A_PART = 200
+STARS_MOST = 20
+"""How many * a question may have: with thousands of them, each name takes as many steps."""
 _GROUP_STATUS = ("OK", "WARN", "ERR")
 
 
@@ -83,7 +85,10 @@ def _chosen(index: Index, cluster: str, query: Mapping[str, Sequence[str]]) -> N
             raise RequestError(f"unknown status {wrong[0]}: a group is OK, WARN or ERR")
         codes = [int(Status[word]) for word in wanted]
         numbers = numbers[np.isin(index.of_groups["status"][numbers], codes)]
-    if numbers.size and (patterns := query.get("group")):
+    patterns = query.get("group", ())
+    if sum(pattern.count("*") for pattern in patterns) > STARS_MOST:
+        raise RequestError(f"group has more than {STARS_MOST} *")
+    if numbers.size and patterns:
         names = index.group_names.take(pa.array(numbers))
         fits = [np.asarray(pc.match_substring_regex(names, _pattern(pattern))) for pattern in patterns]
         numbers = numbers[np.logical_or.reduce(fits)]

@@ -8,12 +8,13 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from warren.config import Config, HttpServer
 from warren.errors import RequestError, WarrenError
@@ -33,6 +34,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 HEADERS_MOST = 32_768
 BODY_MOST = 65_536
 CACHE_MOST = 64 << 20
+CACHE_ENTRY = 2_048
+"""What an answer in the cache takes beside its own bytes."""
 QUERY_MOST = 8_192
 BACKLOG = 1_024
 SWITCH_S = 0.001
@@ -68,14 +71,20 @@ class App:
                 return
         answer, is_cached = await self._answer(scope, receive)
         start = {"type": "http.response.start", "status": answer.status, "headers": self._headers(answer)}
+        if not isinstance(answer.body, bytes) and scope["http_version"] == "1.0":
+            # It knows no chunks: it is told the size, so there has to be a whole.
+            answer = replace(answer, body=b"".join([part async for part in self._made(answer.body)]))
+            start["headers"] = self._headers(answer)
         if not isinstance(answer.body, bytes):
             await send(start)
             await self._stream(answer.body, send)
             return
         body = {"type": "http.response.body", "body": answer.body}
-        if is_cached and index is self._cached_of and self._cached + len(answer.body) <= CACHE_MOST:
+        size = len(answer.body) + len(raw_path) + CACHE_ENTRY
+        # Names that do not exist are without number, so they are not kept.
+        if is_cached and answer.status == 200 and index is self._cached_of and self._cached + size <= CACHE_MOST:
             self._cache[raw_path] = (start, body)
-            self._cached += len(answer.body) + len(raw_path)
+            self._cached += size
         await send(start)
         await send(body)
 
@@ -85,7 +94,7 @@ class App:
         try:
             found = self._router.find(split(raw_path))
             if found is None:
-                return self._lost(method, raw_path), False
+                return self._lost(method, raw_path, scope["query_string"].decode("latin-1")), False
             route, names = found
             handler = route.handlers.get(method)
             if handler is None:
@@ -114,12 +123,13 @@ class App:
             log.exception("%s %s", method, raw_path)
             return self._api.refused(path, 500, "internal error; the server's log has it"), False
 
-    def _lost(self, method: str, raw_path: str) -> Answer:
+    def _lost(self, method: str, raw_path: str, query: str) -> Answer:
         """A path that is none: the one that was meant, if it is only untidy."""
         tidy = cleaned(raw_path)
         if tidy != raw_path and self._router.find(split(tidy)) is not None:
             status = 301 if method == "GET" else 308
-            return plain_error(status, HTTPStatus(status).phrase.lower(), ("Location", tidy))
+            location = f"{tidy}?{query}" if query else tidy
+            return plain_error(status, HTTPStatus(status).phrase.lower(), ("Location", location))
         return plain_error(404, "invalid request type")
 
     def _refusal(self, handler: Handler, authorization: str | None, path: str) -> Answer | None:
@@ -215,6 +225,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole; the body is counted by whoever reads it."""
         self._is_head, self._head_bytes = False, 0
+        # A head that came in one piece has not been counted before.
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > HEADERS_MOST:
+            self._head_bytes = HEADERS_MOST + 1
+            raise _TooLargeError
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -222,6 +236,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_head = True
         self._rest()
         super().on_message_complete()
+        if self.cycle.response_complete:
+            # It was answered before it was whole, and is idle only now.
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(self.timeout_s, self.timeout_keep_alive_handler)
 
     def pause_writing(self) -> None:
         """The client does not take what it asked for."""
@@ -246,8 +264,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP."""
-        self._refuse(400, "this is no HTTP request that can be read")
+        """What is no HTTP; whatever was asked before it is answered first, and then that is all."""
+        before: RequestResponseCycle | None = self.cycle
+        if self._head_bytes > HEADERS_MOST:
+            self._refuse(431, "the head of the request is too large")
+        elif before is not None and not before.more_body and not before.response_complete:
+            before.keep_alive = False
+        else:
+            self._refuse(400, "this is no HTTP request that can be read")
 
     def _refuse(self, status: int, message: str) -> None:
         body = dumps({"error": True, "message": message, "result": {}}) + b"\n"
@@ -337,5 +361,6 @@ def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
         except (OSError, ssl.SSLError) as error:
             raise WarrenError(f"[tls.{server.tls}] certificate or key cannot be used: {error}") from error
         settings.ssl = context
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    # What strangers send that is no HTTP is no matter for a log.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return settings
