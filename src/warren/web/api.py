@@ -244,7 +244,7 @@ class Api:
         """Another level for the log, of this server at once and of the pipeline at its next cycle."""
         try:
             wish = json.loads(request.body)
-            level = "" if wish is None else str(wish.get("level", "")).lower()
+            level = ((None if wish is None else wish.get("level")) or "").lower()
         except (ValueError, AttributeError, RecursionError):
             return self._error(request, 400, "could not decode message body")
         if level not in _TO_SET or level not in LEVELS:

@@ -1,0 +1,257 @@
+"""Which path leads where, with names of every kind in it, and what is said of those that lead nowhere."""
+
+import json
+import platform
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving
+from warren.config import General
+from warren.errors import RequestError
+from warren.snapshot.requests import Kind, RequestBox
+from warren.web.http import Handler, Route, Router, cleaned, json_answer, split
+
+ORIGIN = "https://dashboards.example"
+PATHS = (
+    ["/burrow/admin", "/burrow/admin/ready", "/metrics", "/openapi.json", "/docs", "/v3/kafka", "/v3/kafka/one"]
+    + [f"/v3/kafka/one/{what}" for what in ("lag", "consumer", "topic", "topic/orders", "topic/orders/consumers")]
+    + [group_path("stalled", what) for what in ("", "status", "lag", "explain")]
+    + ["/v3/config", "/v3/config/cluster", "/v3/config/cluster/one", "/v3/config/storage", "/v3/admin/loglevel"]
+)
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    town = Town(tmp_path_factory.mktemp("http")).grow()
+    town.publish()
+    return town
+
+
+@pytest.fixture(scope="module")
+def client(town: Town) -> Iterator[Client]:
+    config = server_config(town.data, general=General(access_control_allow_origin=ORIGIN))
+    with serving(config) as [client]:
+        yield client
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_answers(client: Client, path: str) -> None:
+    got = client.ask(path)
+    assert got.status == 200
+    assert got.headers["Date"]
+    if got.type == "application/json" and path != "/openapi.json":
+        assert got.headers["Access-Control-Allow-Origin"] == ORIGIN
+        assert got.json["error"] is False
+        assert got.json["request"] == {"url": path, "host": platform.node()}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v3", "/v4/kafka", "/burrow", "/v3/kafka/one/nothing", "/v3/config/nothing", "/v3/kafka/one/lag/x"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_a_path_that_is_none(client: Client, method: str, path: str) -> None:
+    got = client.ask(path, method)
+    assert (got.status, got.type) == (404, "text/plain; charset=utf-8")
+    assert got.headers["X-Content-Type-Options"] == "nosniff"
+    assert got.body == b'{"error":true,"message":"invalid request type","result":{}}\n'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("POST", "/v3/kafka", "GET, OPTIONS"),
+        ("DELETE", "/v3/kafka/one", "GET, OPTIONS"),
+        ("PUT", "/v3/kafka/one/consumer/g", "DELETE, GET, OPTIONS"),
+        ("GET", "/v3/kafka/one/consumer/g/topic/t", "DELETE, OPTIONS"),
+        ("DELETE", "/v3/admin/loglevel", "GET, OPTIONS, POST"),
+        ("POST", "/metrics", "GET, OPTIONS"),
+        ("PATCH", "/burrow/admin", "GET, OPTIONS"),
+    ],
+)
+def test_a_method_that_is_none(client: Client, method: str, path: str, allow: str) -> None:
+    got = client.ask(path, method)
+    assert (got.status, got.headers["Allow"], got.json["error"]) == (405, allow, True)
+    # The answer to HEAD has no body, and nothing may follow it.
+    head = client.ask(path, "HEAD")
+    assert (head.status, head.headers["Allow"], head.body) == (405, allow, b"")
+    options = client.ask(path, "OPTIONS")
+    assert (options.status, options.headers["Allow"], options.body) == (200, allow, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("/v3/kafka/", "/v3/kafka"),
+        ("//v3/kafka", "/v3/kafka"),
+        ("/v3//kafka///one", "/v3/kafka/one"),
+        ("/v3/x/../kafka", "/v3/kafka"),
+        ("/../../v3/./kafka/one/", "/v3/kafka/one"),
+        ("/v3/kafka/one/lag/?status=ERR&limit=2", "/v3/kafka/one/lag?status=ERR&limit=2"),
+        ("/v3/kafka/one/consumer/billing%2Feu/lag/", "/v3/kafka/one/consumer/billing%2Feu/lag"),
+        ("//metrics", "/metrics"),
+    ],
+)
+def test_an_untidy_path_is_sent_to_the_tidy_one(client: Client, path: str, location: str) -> None:
+    got = client.ask(path)
+    assert (got.status, got.headers["Location"]) == (301, location)
+    assert client.ask(location).status == 200
+
+
+def test_an_untidy_path_is_never_sent_elsewhere(client: Client) -> None:
+    assert client.ask("//elsewhere.example/v3/kafka").status == 404
+    assert client.ask("//v3/kafka/one/consumer/x", "DELETE").status == 308
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_group_of_any_name(client: Client, name: str) -> None:
+    for what in ("lag", "status"):
+        got = client.ask(group_path(name, what))
+        status = got.json["status"]
+        assert (got.status, status["group"], status["cluster"], status["status"]) == (200, name, "one", "OK")
+        assert got.json["request"]["url"] == f"/v3/kafka/one/consumer/{name}/{what}"
+        assert not set(b"<>&") & set(got.body)
+    assert client.json(group_path(name))["topics"]["orders"][2]["current-lag"] == 0
+    assert client.json(group_path(name, "explain"))["explanation"]["group"] == name
+    assert name in client.json("/v3/kafka/one/consumer")["consumers"]
+    assert name in client.json("/v3/kafka/one/topic/orders/consumers")["consumers"]
+
+
+def test_html_is_escaped_as_go_does_and_a_plus_is_a_plus(client: Client) -> None:
+    assert rb'"group":"\u003cb\u003e\u0026' in client.ask(group_path("<b>&'", "lag")).body
+    assert client.ask("/v3/kafka/one/consumer/a+b%20c/lag").status == 200
+    assert client.ask("/v3/kafka/one/consumer/a%20b%20c/lag").status == 404
+    assert client.ask("/v3/kafka/one/consumer/billing/eu/lag").status == 404
+
+
+def test_clusters_have_groups_of_their_own(client: Client) -> None:
+    assert client.json("/v3/kafka")["clusters"] == ["one", "two"]
+    lags = [client.json(group_path("healthy", "lag", cluster))["status"] for cluster in ("one", "two")]
+    assert [(lag["cluster"], lag["totallag"], lag["partition_count"]) for lag in lags] == [("one", 0, 3), ("two", 5, 3)]
+    assert client.ask(group_path("stalled", "lag", "two")).status == 404
+    assert "stalled" not in client.json("/v3/kafka/two/topic/orders/consumers")["consumers"]
+
+
+def test_topics_and_their_heads(client: Client) -> None:
+    assert client.json("/v3/kafka/one/topic")["topics"] == ["audit", "orders", "unread"]
+    assert client.json("/v3/kafka/one/topic/orders")["offsets"] == [1090, 1090, 1090]
+    # Burrow has no word for a head that is not known.
+    assert client.json("/v3/kafka/one/topic/audit")["offsets"] == [1090, 0]
+    assert client.json("/v3/kafka/one/topic/audit/consumers")["consumers"] == ["blind", "fresh"]
+    assert client.json("/v3/kafka/one/topic/unread/consumers")["consumers"] == []
+    assert client.json("/v3/kafka/one/topic/nobody/consumers")["consumers"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/v3/kafka/none", "cluster module not found"),
+        ("/v3/kafka/none/consumer", "cluster not found"),
+        ("/v3/kafka/none/topic", "cluster not found"),
+        ("/v3/kafka/none/lag", "cluster not found"),
+        ("/v3/kafka/none/topic/orders", "cluster or topic not found"),
+        ("/v3/kafka/one/topic/nobody", "cluster or topic not found"),
+        ("/v3/kafka/none/topic/orders/consumers", "cluster not found"),
+        ("/v3/kafka/none/consumer/healthy", "cluster or consumer not found"),
+        ("/v3/kafka/one/consumer/nobody", "cluster or consumer not found"),
+        ("/v3/kafka/one/consumer/nobody/explain", "cluster or consumer not found"),
+        ("/v3/config/storage/none", "storage module not found"),
+        ("/v3/config/cluster/none", "cluster module not found"),
+    ],
+)
+def test_names_that_nobody_has(client: Client, path: str, message: str) -> None:
+    got = client.ask(path)
+    about = {"url": path, "host": platform.node()}
+    assert (got.status, got.json) == (404, {"error": True, "message": message, "request": about})
+
+
+@pytest.mark.parametrize("what", ["status", "lag"])
+@pytest.mark.parametrize(("cluster", "group"), [("one", "nobody"), ("none", "healthy"), ("one", "<nobody>")])
+def test_the_verdict_on_a_group_that_nobody_knows(client: Client, cluster: str, group: str, what: str) -> None:
+    got = client.ask(group_path(group, what, cluster))
+    nothing: dict[str, Any] = {"partitions": [], "partition_count": 0, "maxlag": None, "totallag": 0}
+    assert (got.status, got.json["error"]) == (404, False)
+    assert got.json["status"] == {"cluster": cluster, "group": group, "status": "NOTFOUND", "complete": 1, **nothing}
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        ("trace", "debug"),
+        ("debug", "debug"),
+        ("warning", "warn"),
+        ("warn", "warn"),
+        ("error", "error"),
+        ("fatal", "fatal"),
+        ("INFO", "info"),
+    ],
+)
+def test_the_level_of_the_log(client: Client, town: Town, level: str, shown: str) -> None:
+    got = client.ask("/v3/admin/loglevel", "POST", json.dumps({"level": level}).encode())
+    assert (got.status, got.json["message"]) == (200, "set log level")
+    assert client.json("/v3/admin/loglevel")["level"] == shown
+    asked = RequestBox(town.data).pending()[-1]
+    assert (asked.kind, asked.level) == (Kind.LOGLEVEL, level.lower())
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"not json", 400),
+        (b'{"level":', 400),
+        (b"[]", 400),
+        (b'"debug"', 400),
+        (b'{"level": 5}', 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 50_000, 400),
+        (b"{}", 404),
+        (b'{"level": null}', 404),
+        (b'{"level": "loud"}', 404),
+        (b'{"level": "panic"}', 404),
+        (b'{"level": ""}', 404),
+    ],
+)
+def test_a_level_that_is_none(client: Client, town: Town, body: bytes, status: int) -> None:
+    before = client.json("/v3/admin/loglevel")["level"]
+    held = RequestBox(town.data).pending()
+    got = client.ask("/v3/admin/loglevel", "POST", body)
+    message = "could not decode message body" if status == 400 else "unknown log level"
+    assert (got.status, got.json["error"], got.json["message"]) == (status, True, message)
+    assert client.json("/v3/admin/loglevel")["level"] == before
+    assert RequestBox(town.data).pending() == held
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))
+def test_names_come_out_of_a_path_as_they_went_in(names: list[str]) -> None:
+    assert split("/" + "/".join(quote(name, safe="") for name in names)) == names
+
+
+@given(st.text("/.%2a", max_size=12))
+def test_a_tidy_path_stays_as_it_is(path: str) -> None:
+    tidy = cleaned("/" + path)
+    assert cleaned(tidy) == tidy
+    assert not {"", ".", ".."} & set(tidy.split("/")[1:]) or tidy == "/"
+
+
+@pytest.mark.parametrize("path", ["/%", "/a%2", "/%G0", "/%%", "/%ff", "/a/%c3"])
+def test_what_is_no_escape(path: str) -> None:
+    with pytest.raises(RequestError):
+        split(path)
+
+
+def test_a_part_that_is_written_out_wins_over_a_name() -> None:
+    handlers = {"GET": Handler(lambda _: json_answer({}))}
+    router = Router([Route("/a/{x}", handlers), Route("/a/b", handlers), Route("/a/{x}/c", handlers)])
+    assert [
+        found and (found[0].path, found[1]) for found in map(router.find, (["a", "b"], ["a", "z"], ["a", "/"]))
+    ] == [
+        ("/a/b", {}),
+        ("/a/{x}", {"x": "z"}),
+        ("/a/{x}", {"x": "/"}),
+    ]
+    assert router.find(["a"]) is router.find(["a", ""]) is router.find(["a", "z", "c", "d"]) is None
