@@ -190,10 +190,6 @@ class Town:
         """Make a manifest of what was judged last, as of now."""
         self.cycles.store.publish(self.cycles.manifest(now_ms=self.now_ms, **changes))
 
-    def next_sequence(self) -> int:
-        """The number that the next manifest would have."""
-        return max(self.cycles.store.sequences(), default=0) + 1
-
 
 def within(holds: Callable[[], bool], what: str, seconds: float = 5.0) -> None:
     """Wait until something holds that should do so soon."""

@@ -36,10 +36,11 @@ class Follower:
         with self._lock:
             try:
                 sequence = max(self._store.sequences(), default=-1)
-                pending = self._box.pending()
+                # Other requests change nothing of what is shown.
+                pending = [r for r in self._box.pending() if r.kind is Kind.DELETE and r.topic is None]
                 if (sequence, _ids(pending)) == self._held:
                     return
-                self._load(pending)
+                self._load(sequence, pending)
                 self._trouble = ""
             except NoSnapshot:
                 return
@@ -51,12 +52,14 @@ class Follower:
                     self._trouble = str(error)
         self._on_change()
 
-    def _load(self, pending: list[Request]) -> None:
+    def _load(self, sequence: int, pending: list[Request]) -> None:
         manifest = self._store.newest()
+        if manifest.sequence < sequence:
+            log.warning("manifest %d cannot be read, answering from %d", sequence, manifest.sequence)
         began = time.monotonic()
         hidden = to_hide(manifest, pending)
         self.index = build_index(Snapshot(self._store, manifest), hidden) if manifest.buckets else empty_index()
-        self._held = (manifest.sequence, _ids(pending))
+        self._held = (max(sequence, manifest.sequence), _ids(pending))
         log.debug("snapshot %d indexed in %.0f ms", manifest.sequence, (time.monotonic() - began) * 1000)
 
     def run(self) -> None:
@@ -80,8 +83,7 @@ class Follower:
 def to_hide(manifest: Manifest, pending: list[Request]) -> set[tuple[str, str]]:
     """Groups whose deletion the pipeline has not taken up yet: they are gone for whoever asks."""
     taken = {request.id for request in manifest.requests}
-    waiting = (r for r in pending if r.kind is Kind.DELETE and r.topic is None and r.id not in taken)
-    return {(request.cluster, request.group) for request in waiting}
+    return {(request.cluster, request.group) for request in pending if request.id not in taken}
 
 
 def _ids(pending: list[Request]) -> frozenset[str]:

@@ -1,0 +1,273 @@
+"""The server over the life of a data directory: empty, fresh, stale, broken; and who may ask it, and where."""
+
+import base64
+import contextlib
+import logging
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit.plans import cluster_state
+from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
+from warren.config import Auth, Config, HttpServer, Tls
+from warren.config.auth_file import parse_entries
+from warren.errors import WarrenError
+from warren.snapshot.manifest import Position, Source
+from warren.snapshot.requests import Kind, RequestBox
+from warren.web.process import WebServer
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """A data directory that tests add to, each by groups of its own."""
+    town = Town(tmp_path_factory.mktemp("town")).grow()
+    town.publish()
+    return town
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory that no test changes."""
+    town = Town(tmp_path_factory.mktemp("grown")).grow()
+    town.publish()
+    return town.data
+
+
+@pytest.fixture(scope="module")
+def client(town: Town) -> Iterator[Client]:
+    with serving(server_config(town.data)) as [client]:
+        yield client
+
+
+def test_before_the_first_snapshot_and_after_it(tmp_path: Path) -> None:
+    with serving(server_config(tmp_path)) as [client]:
+        assert client.ask("/burrow/admin").body == b"GOOD"
+        assert client.json("/v3/kafka")["clusters"] == ["one", "two"]
+        for what in ("consumer", "topic"):
+            assert client.json(f"/v3/kafka/one/{what}")[f"{what}s"] == []
+        assert client.json("/v3/kafka/one/topic/orders/consumers")["consumers"] == []
+        assert client.json("/v3/kafka/one/lag")["groups"] == []
+        assert client.json("/v3/kafka/one/lag")["cluster"]["status"] == "NOTFOUND"
+        assert client.ask(group_path("healthy", "lag")).status == 404
+        assert client.ask("/v3/kafka/one/topic/orders").status == 404
+        assert b"warren_ready 0\n" in client.ask("/metrics").body
+        assert client.ask(group_path("healthy"), "DELETE").status == 200
+        not_yet = client.ask("/burrow/admin/ready")
+        assert (not_yet.status, not_yet.type) == (503, "text/plain; charset=utf-8")
+        assert not_yet.text.startswith("STARTING\nno snapshot yet")
+
+        town = Town(tmp_path).grow()
+        positions = {0: Position(100, 1500, 1500, catch_up_to=1334), 1: Position(7, 7, 7, catch_up_to=7)}
+        behind = cluster_state(is_catching_up=True, sources={"__consumer_offsets": Source("x", positions)})
+        town.publish(clusters={"one": behind, "two": cluster_state()})
+        within(lambda: "catching up" in client.ask("/burrow/admin/ready").text, "it tells that it catches up")
+        got = client.ask("/burrow/admin/ready")
+        expected = "STARTING\ncatching up with the offsets topics: 1,234 offsets left\n"
+        assert (got.status, got.text) == (503, expected)
+
+        town.turn([])
+        town.publish()
+        within(lambda: client.ask("/burrow/admin/ready").status == 200, "it is ready")
+        assert client.ask("/burrow/admin/ready").body == b"READY"
+        assert b"warren_ready 1\n" in client.ask("/metrics").body
+        assert client.ask(group_path("stalled", "lag")).status == 200
+        assert client.ask(group_path("healthy", "lag")).status == 404, "it was deleted when nobody knew it"
+
+        town.now_ms -= 3_600_000
+        town.turn([])
+        town.publish()
+        within(lambda: client.ask("/burrow/admin/ready").status == 503, "it tells that it is stale")
+        assert client.ask("/burrow/admin/ready").text.startswith("STARTING\nthe newest snapshot is 59 min old")
+        assert client.ask(group_path("stalled", "lag")).status == 200, "old verdicts are better than none"
+
+
+def test_a_new_snapshot_is_answered_from_at_once(town: Town, client: Client) -> None:
+    paths = (group_path("stalled", "lag"), group_path("stalled"), group_path("stalled", "explain"))
+    first = [client.ask(path).body for path in paths]
+    assert first == [client.ask(path).body for path in paths], "from the cache too"
+    for turn in range(3):
+        town.turn([(0, "stalled", "orders", 0, 900 + turn), (0, f"new-{turn}", "orders", 0, 1)])
+        published = time.monotonic()
+        town.publish()
+        new = group_path(f"new-{turn}", "lag")
+        within(lambda new=new: client.ask(new).status == 200, "the new snapshot")  # type: ignore[misc]
+        assert time.monotonic() - published < 2
+        for path, before in zip(paths, first, strict=True):
+            assert client.ask(path).body != before
+        end = client.json(paths[0])["status"]["partitions"][0]["end"]
+        assert end["offset"] == 900 + turn
+
+
+def test_a_broken_manifest_is_said_and_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    town = Town(tmp_path).grow()
+    town.publish()
+    with serving(server_config(town.data)) as [client]:
+        before = client.ask(group_path("stalled", "lag")).body
+        town.turn([])
+        broken = town.data / "manifests" / f"{town.cycles.plan.sequence:020d}.json"
+        broken.write_bytes(b'{"format": 1, "sequence"')
+        within(lambda: "cannot be read, answering from" in caplog.text, "the broken manifest is said")
+        time.sleep(1)
+        assert client.ask(group_path("stalled", "lag")).body == before
+        # Once for the one that is good and once for the one that is not, however often it is looked at.
+        assert caplog.text.count("indexed in") == 2
+        town.turn([(0, "new", "orders", 0, 1)])
+        town.publish()
+        within(lambda: client.ask(group_path("new", "lag")).status == 200, "it goes on with the next good one")
+
+
+def test_a_snapshot_whose_files_are_gone_keeps_the_one_before(town: Town, client: Client) -> None:
+    before = client.ask(group_path("stalled", "lag")).body
+    town.turn([(0, "short-lived", "orders", 0, 1)])
+    paths = [town.cycles.store.path(bucket.partitions) for bucket in town.cycles.plan.state]
+    held = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
+    town.publish()
+    time.sleep(1)
+    assert client.ask(group_path("stalled", "lag")).body == before
+    assert client.ask("/metrics").status == 200
+    for path, data in zip(paths, held, strict=True):
+        path.write_bytes(data)
+    within(lambda: client.ask(group_path("short-lived", "lag")).status == 200, "the files are back")
+
+
+@pytest.mark.parametrize("name", ["stalled", ODD_NAMES[1], ODD_NAMES[5]])
+def test_a_deleted_group_is_gone_at_once(town: Town, client: Client, name: str) -> None:
+    shown = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    assert f'"{shown}"' in client.ask("/metrics").text
+    others = set(client.json("/v3/kafka/one/consumer")["consumers"]) - {name}
+    readers = set(client.json("/v3/kafka/one/topic/orders/consumers")["consumers"]) - {name}
+    for what in ("", "lag", "status", "explain"):
+        assert client.ask(group_path(name, what)).status == 200
+
+    got = client.ask(group_path(name), "DELETE")
+    assert (got.status, got.json["error"], got.json["message"]) == (200, False, "consumer group removed")
+
+    for what in ("", "lag", "status", "explain"):
+        assert client.ask(group_path(name, what)).status == 404
+    assert set(client.json("/v3/kafka/one/consumer")["consumers"]) == others
+    assert set(client.json("/v3/kafka/one/topic/orders/consumers")["consumers"]) == readers
+    assert {group["group"] for group in client.json("/v3/kafka/one/lag")["groups"]} == others
+    assert f'"{shown}"' not in client.ask("/metrics").text
+    [request] = RequestBox(town.data).pending()
+    assert (request.kind, request.cluster, request.group, request.topic) == (Kind.DELETE, "one", name, None)
+    assert abs(request.asked_at_ms - time.time() * 1000) < 60_000
+
+    # The pipeline takes it up; then the group commits again.
+    town.turn([(0, name, "orders", 0, 1)])
+    town.publish(requests=(request,))
+    within(lambda: client.ask(group_path(name, "lag")).status == 200, "it is back")
+    RequestBox(town.data).remove([request.id])
+
+
+def test_deleting_one_topic_or_what_is_not_there(town: Town, client: Client) -> None:
+    assert client.ask(group_path("fresh", "topic/audit"), "DELETE").status == 200
+    [request] = RequestBox(town.data).pending()
+    assert (request.cluster, request.group, request.topic) == ("one", "fresh", "audit")
+    assert client.ask(group_path("fresh", "lag")).status == 200
+    for path in (group_path("healthy", "", "none"), group_path("healthy", "topic/orders", "none")):
+        assert client.ask(path, "DELETE").json["message"] == "consumer group removed"
+    assert RequestBox(town.data).pending() == [request]
+    assert client.ask(group_path("nobody"), "DELETE").status == 200
+    RequestBox(town.data).remove(request.id for request in RequestBox(town.data).pending())
+
+
+READER, ADMIN = "Bearer spoon", "Basic " + base64.b64encode("root:pass wörd".encode()).decode()
+
+
+@pytest.fixture(scope="module")
+def guarded(grown: Path) -> Iterator[Client]:
+    entries, mistakes = parse_entries("read token spoon\nadmin basic root:pass wörd".encode())
+    assert not mistakes
+    with serving(server_config(grown, auth=Auth(Path("auth"), entries))) as [client]:
+        yield client
+
+
+def test_only_those_who_are_known_are_answered(guarded: Client) -> None:
+    paths = ["/v3/kafka", "/metrics", "/v3/config", "/docs", "/openapi.json", group_path("stalled", "lag")]
+    for path in paths:
+        for who in (ADMIN, READER, ADMIN):
+            assert guarded.known_as(who).ask(path).status == 200
+        strangers = (guarded, *map(guarded.known_as, ("Bearer fork", "Bearer", "Basic !", "spoon", "\xff")))
+        for stranger in strangers:
+            got = stranger.ask(path)
+            assert (got.status, got.json["error"], "stalled" in got.text.replace(path, "")) == (401, True, False)
+            assert got.headers.get_all("WWW-Authenticate") == ['Basic realm="warren"', 'Bearer realm="warren"']
+    for path in ("/burrow/admin", "/burrow/admin/ready"):
+        assert guarded.ask(path).status == 200
+
+
+def test_only_admins_change_anything(guarded: Client, grown: Path) -> None:
+    changes = (("DELETE", group_path("slow")), ("DELETE", group_path("slow", "topic/orders")))
+    for method, path in (*changes, ("POST", "/v3/admin/loglevel")):
+        statuses = [client.ask(path, method, b'{"level":"info"}').status for client in (guarded, reader(guarded))]
+        assert statuses == [401, 403]
+    assert RequestBox(grown).pending() == []
+    assert reader(guarded).ask("/v3/admin/loglevel").status == 200
+    got = guarded.known_as(ADMIN).ask("/v3/admin/loglevel", "POST", b'{"level":"info"}')
+    assert got.status == 200
+
+
+def reader(client: Client) -> Client:
+    return client.known_as(READER)
+
+
+def test_several_listeners_one_of_them_with_tls(grown: Path, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "2"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    servers = {
+        "plain": HttpServer("127.0.0.1:0", name="plain"),
+        "safe": HttpServer("127.0.0.1:0", tls="own", name="safe"),
+        "other": HttpServer("[::1]:0" if socket.has_ipv6 and has_ipv6() else "127.0.0.1:0", name="other"),
+    }
+    config = server_config(grown, http_servers=servers, tls={"own": Tls(certificate, key, name="own")})
+    with serving(config) as clients:
+        plain, safe, other = clients
+        trusting = Client(safe.url, ssl.create_default_context(cafile=certificate))
+        answers = [client.json("/v3/kafka/one/consumer") for client in (plain, trusting, other)]
+        assert answers[0] == answers[1] == answers[2]
+        assert [client.url.partition(":")[0] for client in clients] == ["http", "https", "http"]
+        with pytest.raises(ssl.SSLCertVerificationError):
+            Client(safe.url, ssl.create_default_context()).ask("/v3/kafka")
+        assert b"HTTP/" not in safe.tell(b"GET /burrow/admin HTTP/1.1\r\n\r\n")
+        old = ssl.create_default_context(cafile=certificate)
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
+        assert Client(safe.url, old).ask("/burrow/admin").body == b"GOOD"
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
+def test_an_address_that_cannot_be_had_is_named(grown: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        good = HttpServer("127.0.0.1:0", name="good")
+        servers = {"good": good, "late": HttpServer(address, name="late")}
+        said = said_of(server_config(grown, http_servers=servers))
+        assert said.startswith(f"[httpserver.late] cannot listen at {address!r}: Address already in use")
+    (tmp_path / "no.pem").write_text("no certificate")
+    tls = {"own": Tls(tmp_path / "no.pem", tmp_path / "no.pem", name="own")}
+    servers = {"safe": HttpServer("127.0.0.1:0", tls="own", name="safe")}
+    assert said_of(server_config(grown, http_servers=servers, tls=tls)).startswith("[tls.own] certificate or key")
+
+
+def said_of(config: Config) -> str:
+    server = WebServer(config)
+    with contextlib.closing(server), pytest.raises(WarrenError) as refusal:
+        server.urls()
+    return str(refusal.value)
