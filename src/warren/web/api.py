@@ -15,6 +15,7 @@ from warren.logs import LEVELS, set_level
 from warren.snapshot.requests import Kind, RequestBox
 from warren.web import bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
+from warren.web.go_json import dumps
 from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer
 from warren.web.index import Index
 from warren.web.openapi import document
@@ -175,13 +176,11 @@ class Api:
     def _status(self, request: Request, *, show_all: bool) -> Answer:
         cluster, group = request.names["cluster"], request.names["consumer"]
         found = groups.group_status(self.index, cluster, group, show_all=show_all)
-        body = {
-            "error": False,
-            "message": "consumer status returned",
-            "status": found or groups.not_found(cluster, group),
-            "request": self._about(request),
-        }
-        return json_answer(body, 200 if found else 404)
+        body = b'{"error":false,"message":"consumer status returned","status":%b,"request":%b}' % (
+            found or groups.not_found(cluster, group),
+            dumps(self._about(request)),
+        )
+        return Answer(200 if found else 404, body)
 
     def explain(self, request: Request) -> Answer:
         """Why a group has its verdict."""

@@ -1,135 +1,65 @@
 """What Burrow answers of a consumer group, made from the index when it is asked for."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
-from warren.web.go_json import to_number
+from warren.web.go_json import dumps, to_number
 from warren.web.index import Index
 
 Value = dict[str, Any]
 
 _STATUS = [status.name for status in Status]
-_COLUMNS = (
-    "partition", "status", "complete", "current_lag",
-    "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
-)  # fmt: skip
 
 
-def group_status(index: Index, cluster: str, group: str, *, show_all: bool) -> Value | None:
+def group_status(index: Index, cluster: str, group: str, *, show_all: bool) -> bytes | None:
     """A group's verdict with all its partitions, or with those alone that are worse than OK; None if it is unknown."""
     number = index.number(cluster, group)
     return None if number is None else status_of(index, number, cluster, group, show_all=show_all)
 
 
-def status_of(index: Index, number: int, cluster: str, group: str, *, show_all: bool) -> Value:
-    """The verdict of a group that is known by its number."""
-    first, end = index.rows_of(number)
-    count = int(index.partition_count[number])
-    if not show_all:
-        bad = np.flatnonzero(index.columns["status"][first:end] != Status.OK) + first
-        shown = _partitions(index, bad) if bad.size else []
-    elif count == end - first:
-        shown = _partitions(index, slice(first, end))
+def status_of(index: Index, number: int, cluster: str, group: str, *, show_all: bool) -> bytes:
+    """The verdict of a group that is known by its number, as JSON."""
+    texts, begin, end = index.texts.of(number)
+    first, last = index.rows_of(number)
+    if show_all:
+        shown = texts.whole(begin, end)
+    elif index.of_groups["status"][number] == Status.OK:
+        shown = b""
     else:
-        shown = list(_padded(index, number))
-    start_of_bucket = first - int(index.of_groups["first_row"][number])
-    most = start_of_bucket + int(index.of_groups["maxlag_row"][number])
-    return {
-        "cluster": cluster,
-        "group": group,
-        "status": _STATUS[index.of_groups["status"][number]],
-        "complete": to_number(index.complete[number]),
-        "partitions": shown,
-        "partition_count": count,
-        "maxlag": _partitions(index, slice(most, most + 1))[0],
-        "totallag": int(index.of_groups["totallag"][number]),
-    }
-
-
-def not_found(cluster: str, group: str) -> Value:
-    """What Burrow says of a group that it does not know."""
-    return {
-        "cluster": cluster,
-        "group": group,
-        "status": Status.NOTFOUND.name,
-        "complete": 1,
-        "partitions": [],
-        "partition_count": 0,
-        "maxlag": None,
-        "totallag": 0,
-    }
-
-
-def _partitions(index: Index, rows: slice | np.ndarray[Any, Any]) -> list[Value]:
-    topics, owners, clients = index.names["topic"], index.names["owner"], index.names["client_id"]
-    columns = index.columns
-    return [
-        {
-            "topic": topics[topic],
-            "partition": partition,
-            "owner": owners[owner],
-            "client_id": clients[client],
-            "status": _STATUS[status],
-            "start": None
-            if start_ms == UNKNOWN
-            else {
-                "offset": start_offset,
-                "timestamp": start_ms,
-                "observedAt": start_ms // 1000 * 1000,
-                "lag": None if start_lag == UNKNOWN else start_lag,
-            },
-            "end": None
-            if end_ms == UNKNOWN
-            else {
-                "offset": end_offset,
-                "timestamp": end_ms,
-                "observedAt": end_ms // 1000 * 1000,
-                "lag": None if end_lag == UNKNOWN else end_lag,
-            },
-            "current_lag": 0 if current_lag == UNKNOWN else current_lag,
-            "complete": 1 if complete == 1.0 else to_number(complete),
-        }
-        for (
-            topic, owner, client, partition, status, complete, current_lag,
-            start_offset, start_ms, start_lag, end_offset, end_ms, end_lag,
-        ) in zip(
-            index.topic[rows].tolist(),
-            index.owner[rows].tolist(),
-            index.client_id[rows].tolist(),
-            *[columns[name][rows].tolist() for name in _COLUMNS],
-            strict=True,
+        shown = texts.some(np.flatnonzero(index.columns["status"][first:last] != Status.OK) + first)
+    most = first - int(index.of_groups["first_row"][number]) + int(index.of_groups["maxlag_row"][number])
+    return (
+        b'{"cluster":%b,"group":%b,"status":"%b","complete":%b,"partitions":[%b],"partition_count":%d,"maxlag":%b,"totallag":%d}'
+        % (
+            dumps(cluster),
+            dumps(group),
+            _STATUS[index.of_groups["status"][number]].encode(),
+            str(to_number(index.complete[number])).encode(),
+            shown,
+            index.partition_count[number],
+            texts.some(np.array([most])),
+            index.of_groups["totallag"][number],
         )
-    ]  # fmt: skip
+    )
 
 
-def _padded(index: Index, number: int) -> Iterator[Value]:
-    """All partitions of a group's topics, with those it never committed to."""
-    for first, size, padded in index.topic_counts(number):
-        own = _partitions(index, slice(first, first + size))
-        if size == padded:
-            yield from own
-            continue
-        by_number = {item["partition"]: item for item in own}
-        for partition in range(padded):
-            yield by_number.get(partition) or _never_committed(own[0]["topic"], partition)
-
-
-def _never_committed(topic: str, partition: int) -> Value:
-    return {
-        "topic": topic,
-        "partition": partition,
-        "owner": "",
-        "client_id": "",
-        "status": Status.OK.name,
-        "start": None,
-        "end": None,
-        "current_lag": 0,
-        "complete": 0,
-    }
+def not_found(cluster: str, group: str) -> bytes:
+    """What Burrow says of a group that it does not know."""
+    return dumps(
+        {
+            "cluster": cluster,
+            "group": group,
+            "status": Status.NOTFOUND.name,
+            "complete": 1,
+            "partitions": [],
+            "partition_count": 0,
+            "maxlag": None,
+            "totallag": 0,
+        }
+    )
 
 
 def consumer_topics(index: Index, cluster: str, group: str) -> Value | None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.snapshot.reader import Snapshot
+from warren.web.texts import PartitionTexts
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -98,9 +99,9 @@ class Index:
         return {name: code for code, name in enumerate(self.names["topic"])}
 
     @cached_property
-    def group_of_row(self) -> Ints:
-        """The group of each row."""
-        return np.repeat(np.arange(self.first.size - 1), np.diff(self.first))
+    def texts(self) -> PartitionTexts:
+        """The JSON of the partitions."""
+        return PartitionTexts(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,22 @@ class Runs:
     pairs: Ints
     """Cluster and topic of each run in the order of `by_topic`."""
     groups: Ints
+
+    def padded_rows(self, begin: int, end: int, partition: NDArray[np.generic]) -> tuple[Ints, Ints, Ints]:
+        """All partitions of some runs, also those never committed to: their run, number, and row, or -1."""
+        size, padded = self.size[begin:end], self.padded[begin:end]
+        run = np.repeat(np.arange(begin, end), padded)
+        ours = np.arange(int(size.sum())) + (int(self.first[begin]) if end > begin else 0)
+        if run.size == ours.size:
+            return run, partition[ours].astype(np.int64), ours
+        first = np.cumsum(padded) - padded
+        number = np.arange(run.size) - np.repeat(first, padded)
+        within = ours - np.repeat(self.first[begin:end], size)
+        # Where nothing is missing the numbers may be any, as nobody knows how many partitions the topic has.
+        place = np.where(np.repeat(size == padded, size), within, partition[ours])
+        row = np.full(run.size, -1, dtype=np.int64)
+        row[np.repeat(first, size) + place] = ours
+        return run, np.where(row < 0, number, partition[row]), row
 
     def groups_of(self, pair: int) -> Ints:
         """The groups with a run of this cluster and topic."""

@@ -126,16 +126,9 @@ class _Labels:
 
     def never_committed(self) -> pa.StringArray:
         """The labels of partitions that a group never committed to, of topics to which it does."""
-        runs, partition = self._index.runs, self._index.columns["partition"]
-        short = np.flatnonzero(runs.padded > runs.size)
-        size = runs.padded[short]
-        run = np.repeat(short, size)
-        number = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
-        place = np.repeat(np.cumsum(size) - size, runs.size[short])
-        rows = np.repeat(runs.first[short], runs.size[short])
-        rows += np.arange(rows.size) - np.repeat(np.cumsum(runs.size[short]) - runs.size[short], runs.size[short])
-        is_missing = np.ones(number.size, dtype=np.bool_)
-        is_missing[place + partition[rows]] = False
+        runs = self._index.runs
+        run, number, row = runs.padded_rows(0, runs.first.size, self._index.columns["partition"])
+        is_missing = row < 0
         before, after = self._burrow_parts()
         held = pa.array(run[is_missing])
         return _joined(before.take(held), self._numbers.take(pa.array(number[is_missing])), after.take(held))

@@ -1,0 +1,144 @@
+"""The JSON of partitions, made for some thousand of them at a time by whole columns, when one is first asked for."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren.domain.rules import Status
+from warren.domain.windows import UNKNOWN
+from warren.web.go_json import dumps, to_number
+
+if TYPE_CHECKING:
+    from warren.web.index import Index
+
+Ints = NDArray[np.int64]
+
+ROWS_AT_ONCE = 2_048
+_STATUS = pa.array([status.name for status in Status])
+_TO_ESCAPE = '["\\\\<>&\\x00-\\x1f\u2028\u2029]'
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The partitions of some groups in a row, each with a comma after it; `edges` has one more than there are."""
+
+    data: memoryview
+    edges: Ints
+    first_group: int
+    first_row: int
+    place_of_row: Ints
+
+    def whole(self, begin: int, end: int) -> bytes:
+        """The partitions from one place to another."""
+        return bytes(self.data[int(self.edges[begin]) : int(self.edges[end]) - 1]) if end > begin else b""
+
+    def some(self, rows: Ints) -> bytes:
+        """The partitions of some rows of the index."""
+        places = self.place_of_row[rows - self.first_row]
+        return b",".join(
+            [
+                self.data[begin : end - 1]
+                for begin, end in zip(self.edges[places].tolist(), self.edges[places + 1].tolist(), strict=True)
+            ]
+        )
+
+
+class PartitionTexts:
+    """Gives the texts that hold a group; they are made once for an index, and only where somebody looks."""
+
+    def __init__(self, index: "Index") -> None:
+        self._index = index
+        self._names = {name: _quoted(names) for name, names in index.name_arrays.items()}
+        self._starts: Ints = np.concatenate([[0], np.cumsum(index.partition_count)])
+        self._chunk = self._starts[:-1] // ROWS_AT_ONCE
+        self._made: dict[int, Texts] = {}
+
+    def of(self, number: int) -> tuple[Texts, int, int]:
+        """The texts with a group's partitions, and where among them they begin and end."""
+        chunk = int(self._chunk[number])
+        texts = self._made.get(chunk)
+        if texts is None:
+            texts = self._made[chunk] = self._make(chunk)
+        base = int(self._starts[texts.first_group])
+        return texts, int(self._starts[number]) - base, int(self._starts[number + 1]) - base
+
+    def _make(self, chunk: int) -> Texts:
+        index = self._index
+        begin, end = np.searchsorted(self._chunk, [chunk, chunk + 1]).tolist()
+        runs = index.runs
+        first_run, last_run = int(runs.first_of_group[begin]), int(runs.first_of_group[end])
+        run, number, row = runs.padded_rows(first_run, last_run, index.columns["partition"])
+        topic = self._names["topic"].take(pa.array(index.topic[runs.first[run]]))
+        lines = _joined(
+            '{"topic":',
+            topic,
+            ',"partition":',
+            _texts(number),
+            ',"owner":',
+            self._named("owner", index.owner, row),
+            ',"client_id":',
+            self._named("client_id", index.client_id, row),
+            ',"status":"',
+            _STATUS.take(pa.array(np.where(row < 0, Status.OK, index.columns["status"][row]))),
+            '","start":',
+            self._slot("start", row),
+            ',"end":',
+            self._slot("end", row),
+            ',"current_lag":',
+            _texts(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
+            ',"complete":',
+            self._complete(row),
+            "},",
+        )
+        _, ends, data = lines.buffers()
+        edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
+        return Texts(memoryview(data), edges, begin, int(index.first[begin]), np.flatnonzero(row >= 0))
+
+    def _named(self, name: str, codes: NDArray[np.int32], row: Ints) -> pa.StringArray:
+        # The last of the names is the empty one.
+        names = self._names[name]
+        return names.take(pa.array(np.where(row < 0, len(names) - 1, codes[row])))
+
+    def _slot(self, which: str, row: Ints) -> pa.StringArray:
+        """The first or the last commit of each window."""
+        columns = self._index.columns
+        at_ms = np.where(row < 0, UNKNOWN, columns[f"{which}_ms"][row])
+        lag = pc.if_else(
+            pa.array(columns[f"{which}_lag"][row] == UNKNOWN), "null", _texts(columns[f"{which}_lag"][row])
+        )
+        text = _joined(
+            '{"offset":', _texts(columns[f"{which}_offset"][row]),
+            ',"timestamp":', _texts(at_ms),
+            ',"observedAt":', _texts(at_ms // 1000),
+            '000,"lag":', lag, "}",
+        )  # fmt: skip
+        return pc.if_else(pa.array(at_ms == UNKNOWN), "null", text)
+
+    def _complete(self, row: Ints) -> pa.StringArray:
+        share = np.where(row < 0, np.float32(0), self._index.columns["complete"][row])
+        known, place = np.unique(share, return_inverse=True)
+        return pa.array([str(to_number(one)) for one in known], pa.string()).take(pa.array(place))
+
+
+def _joined(*parts: str | pa.StringArray) -> pa.StringArray:
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _texts(numbers: NDArray[np.generic]) -> pa.StringArray:
+    return pc.cast(pa.array(numbers), pa.string())
+
+
+def _quoted(names: pa.StringArray) -> pa.StringArray:
+    """Names as JSON; only those that need it are looked at one by one."""
+    plain = _joined('"', names, '"')
+    odd = np.flatnonzero(np.asarray(pc.match_substring_regex(names, _TO_ESCAPE)))
+    if odd.size == 0:
+        return plain
+    escaped = pa.array([dumps(name).decode() for name in names.take(pa.array(odd)).to_pylist()], pa.string())
+    is_odd = np.zeros(len(names), dtype=np.bool_)
+    is_odd[odd] = True
+    return pc.replace_with_mask(plain, pa.array(is_odd), escaped)
