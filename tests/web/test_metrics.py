@@ -1,0 +1,276 @@
+"""What Prometheus is told: every number of the snapshot and no other, in words that its own tools can read."""
+
+import contextlib
+import gzip
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.kit.plans import Commit, cluster_state
+from tests.kit.servers import CLUSTERS, ODD_NAMES, Client, Town, group_path, server_config, serving, within
+from warren import __version__
+from warren.domain.windows import UNKNOWN
+from warren.java import cache_dir
+from warren.snapshot.manifest import Position, Source
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+OPEN = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"}
+OWNER = 'host-1/"quoted"\\'
+PARTITIONS = {"orders": 3, "audit": 2}
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    town = Town(tmp_path_factory.mktemp("metrics")).grow()
+    owner = {"group": "slow", "topic": "orders", "partition": 1, "owner": OWNER, "client_id": "c-1"}
+    town.cycles.cycle(town.now_ms, owners=[{"cluster": 0, **owner}])
+    source = Source("x", {0: Position(100, 150, 170, catch_up_to=90), 1: Position(7, 7, 7, catch_up_to=7)})
+    one = cluster_state(sources={"__consumer_offsets": source}, groups_by_status={"OK": 13, "ERR": 1}, totallag=5)
+    two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
+    town.publish(clusters={"one": one, "two": two}, rejects={"one": {"bad key": 3}}, cycle_ms={"judge": 1250})
+    return town
+
+
+@pytest.fixture(scope="module")
+def client(town: Town) -> Iterator[Client]:
+    with serving(server_config(town.data)) as [client]:
+        yield client
+
+
+def parsed(text: str) -> Series:
+    """The series of an answer; each may be there once, beneath its own type."""
+    found: Series = {}
+    types: dict[str, str] = {}
+    family = ""
+    for line in text.removesuffix("# EOF\n").splitlines():
+        if line.startswith("#"):
+            word, name, rest = re.fullmatch(r"# (HELP|TYPE) (\w+) (.+)", line).groups()  # type: ignore[union-attr]
+            if word == "TYPE":
+                assert name not in types
+                types[name] = rest
+            family = name
+            continue
+        match = re.fullmatch(r'(\w+)(?:\{((?:[^"]|"(?:[^"\\]|\\.)*")*)\})? (\S+)', line)
+        assert match is not None, line
+        assert match[1] in (family, f"{family}_total")
+        labels = re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or "")
+        key = (match[1], frozenset((name, unescaped(value)) for name, value in labels))
+        assert key not in found, line
+        found[key] = float(match[3])
+    assert set(types.values()) == {"gauge", "counter"}
+    return found
+
+
+def unescaped(value: str) -> str:
+    return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
+
+
+def series(name: str, value: float, **labels: object) -> tuple[tuple[str, frozenset[tuple[str, str]]], float]:
+    return (name, frozenset((key, str(held)) for key, held in labels.items())), float(value)
+
+
+def expected(town: Town) -> Series:
+    """The series of the groups and topics, one by one from the rows of the snapshot."""
+    found = []
+    for (cluster, group, topic, partition), row in town.cycles.partitions().items():
+        place = {"cluster": cluster, "consumer_group": group, "topic": topic, "partition": partition}
+        lag = row["current_lag"]
+        found.append(series("burrow_kafka_consumer_partition_lag", max(lag, 0), **place))
+        if row["complete"] == 1:
+            found.append(series("burrow_kafka_consumer_current_offset", row["offsets"][-1], **place))
+            found.append(series("burrow_kafka_topic_partition_status", row["status"], **place))
+        if lag != UNKNOWN:
+            reader = {"member_host": row["owner"] or "", "client_id": row["client_id"] or ""}
+            place = {"cluster_name": cluster, "group": group, "topic": topic, "partition": partition}
+            found.append(series("kafka_consumergroup_group_lag", lag, **place, **reader))
+    held = dict(found)
+    for cluster, group, topic in {key[:3] for key in town.cycles.partitions()}:
+        for partition in range(PARTITIONS[topic]):
+            place = {"cluster": cluster, "consumer_group": group, "topic": topic, "partition": partition}
+            key, value = series("burrow_kafka_consumer_partition_lag", 0, **place)
+            held.setdefault(key, value)
+    for (cluster, group), row in town.cycles.groups().items():
+        lags = [r["current_lag"] for key, r in town.cycles.partitions().items() if key[:2] == (cluster, group)]
+        burrow, other = {"cluster": cluster, "consumer_group": group}, {"cluster_name": cluster, "group": group}
+        total = sum(max(lag, 0) for lag in lags)
+        held |= dict([series("burrow_kafka_consumer_lag_total", total, **burrow)])
+        held |= dict([series("burrow_kafka_consumer_status", row["status"], **burrow)])
+        held |= dict([series("kafka_consumergroup_group_sum_lag", total, **other)])
+        held |= dict([series("kafka_consumergroup_group_max_lag", max(0, *lags), **other)])
+    heads = [("orders", 0, 1090), ("orders", 1, 1090), ("orders", 2, 1090), ("audit", 0, 1090), ("unread", 0, 7)]
+    for cluster in CLUSTERS:
+        for topic, partition, head in heads:
+            place = {"cluster": cluster, "topic": topic, "partition": partition}
+            held |= dict([series("burrow_kafka_topic_partition_offset", head, **place)])
+    return held
+
+
+def test_every_series_of_groups_and_topics_is_what_the_snapshot_holds(town: Town, client: Client) -> None:
+    got = client.ask("/metrics")
+    assert got.type.startswith("text/plain; version=0.0.4; charset=utf-8")
+    found = {key: value for key, value in parsed(got.text).items() if not key[0].startswith("warren_")}
+    assert found == expected(town)
+    assert len(found) > 400
+
+
+def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
+    found = {key: value for key, value in parsed(client.ask("/metrics").text).items() if key[0].startswith("warren_")}
+    [age] = [found.pop(key) for key in list(found) if key[0] == "warren_snapshot_age_seconds"]
+    assert 0 <= age < 300
+    place: dict[str, Any] = {"cluster": "one", "topic": "__consumer_offsets"}
+    assert found == dict(
+        [
+            series("warren_build_info", 1, version=__version__),
+            series("warren_ready", 1),
+            series("warren_cluster_up", 1, cluster="one"),
+            series("warren_cluster_up", 0, cluster="two"),
+            series("warren_cluster_lag", 5, cluster="one"),
+            series("warren_cluster_lag", 0, cluster="two"),
+            series("warren_cluster_groups", 13, cluster="one", status="OK"),
+            series("warren_cluster_groups", 1, cluster="one", status="ERR"),
+            series("warren_offsets_backlog", 50, partition=0, **place),
+            series("warren_offsets_backlog", 0, partition=1, **place),
+            series("warren_offsets_held_by_transaction", 20, partition=0, **place),
+            series("warren_offsets_held_by_transaction", 0, partition=1, **place),
+            series("warren_cycle_stage_seconds", 1.25, stage="judge"),
+            series("warren_rejected_records_total", 3, cluster="one", reason="bad key"),
+        ]
+    )
+
+
+def test_names_are_escaped(client: Client) -> None:
+    text = client.ask("/metrics").text
+    assert r'consumer_group="say \"hi\"\\\nbye"' in text
+    assert r'member_host="host-1/\"quoted\"\\",client_id="c-1"' in text
+    assert {dict(key[1]).get("consumer_group") for key in parsed(text)} >= set(ODD_NAMES)
+
+
+def ageless(text: str) -> str:
+    return re.sub(r"(?m)^warren_snapshot_age_seconds .*\n", "", text)
+
+
+def test_openmetrics_says_the_same_in_its_own_form(client: Client) -> None:
+    plain, got = client.ask("/metrics").text, client.ask("/metrics", headers=OPEN)
+    assert got.type.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    assert got.text.endswith("\n# EOF\n")
+    assert got.text.count("# EOF") == 1
+    assert parsed(ageless(got.text)) == parsed(ageless(plain))
+    assert "# TYPE warren_rejected_records counter\nwarren_rejected_records_total{" in got.text
+    assert "# TYPE warren_rejected_records_total counter\nwarren_rejected_records_total{" in plain
+
+
+@pytest.mark.parametrize(
+    ("wish", "is_packed"),
+    [
+        ("gzip", True),
+        ("deflate, GZIP;q=0.5", True),
+        ("gzip;q=0, identity", False),
+        ("identity", False),
+        ("xgzip", False),
+    ],
+)
+def test_packed_where_that_is_wished_for(client: Client, wish: str, is_packed: bool) -> None:
+    plain, got = client.ask("/metrics"), client.ask("/metrics", headers={"Accept-Encoding": wish})
+    assert (got.headers["Content-Encoding"] == "gzip") is is_packed
+    assert got.headers["Vary"] == "Accept, Accept-Encoding"
+    text = gzip.decompress(got.body).decode() if is_packed else got.text
+    assert ageless(text) == ageless(plain.text)
+
+
+def test_openmetrics_that_is_refused_is_not_sent(client: Client) -> None:
+    got = client.ask("/metrics", headers={"Accept": "application/openmetrics-text;q=0,text/plain"})
+    assert got.type.startswith("text/plain")
+
+
+@pytest.fixture(scope="module")
+def prometheus() -> Path:
+    """A directory with `prometheus` and `promtool` in it, out of Debian's package, fetched once."""
+    home = cache_dir() / "debian" / "prometheus"
+    if (home / "promtool").exists():
+        return home
+    if shutil.which("apt-get") is None:
+        pytest.skip("there is no apt-get to fetch Debian's prometheus with")
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="warren-apt-") as scratch:
+        for part in ("lists/partial", "archives/partial"):
+            (Path(scratch) / part).mkdir(parents=True)
+        # Lists of our own: a machine may have none, and only root may fetch those of all.
+        own = ["-o", f"Dir::State::lists={scratch}/lists", "-o", f"Dir::Cache={scratch}", "-o", "APT::Sandbox::User="]
+        for command in (["apt-get", *own, "update"], ["apt-get", *own, "download", "prometheus"]):
+            ended = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
+            assert ended.returncode == 0, f"{command} failed: {ended.stderr}"
+        [package] = Path(scratch).glob("prometheus_*.deb")
+        subprocess.run(["dpkg", "-x", str(package), f"{scratch}/x"], check=True)
+        for name in ("prometheus", "promtool"):
+            shutil.copy(f"{scratch}/x/usr/bin/{name}", home / f"{name}.{os.getpid()}")
+            (home / f"{name}.{os.getpid()}").rename(home / name)
+    return home
+
+
+def test_promtool_has_nothing_to_say_but_of_burrows_own_names(client: Client, prometheus: Path) -> None:
+    text = client.ask("/metrics").body
+    ended = subprocess.run([prometheus / "promtool", "check", "metrics"], input=text, capture_output=True)
+    assert (ended.stdout + ended.stderr).decode().splitlines() == [
+        'burrow_kafka_consumer_lag_total non-counter metrics should not have "_total" suffix'
+    ]
+
+
+@pytest.mark.long
+def test_prometheus_itself_takes_every_series(client: Client, prometheus: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    target = client.url.removeprefix("http://")
+    jobs = f"- job_name: warren\n  static_configs:\n  - targets: ['{target}']\n"
+    settings = f"global:\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\nscrape_configs:\n{jobs}"
+    (tmp_path / "prometheus.yml").write_text(settings)
+    command = [
+        f"{prometheus}/prometheus",
+        f"--config.file={tmp_path}/prometheus.yml",
+        f"--storage.tsdb.path={tmp_path}",
+    ]
+    asking = Client(f"http://{address}")
+
+    def held(query: str) -> list[Any]:
+        with contextlib.suppress(ConnectionError):
+            got = asking.ask(f"/api/v1/query?query={quote(query)}")
+            return list(got.json["data"]["result"]) if got.status == 200 else []
+        return []
+
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen([*command, f"--web.listen-address={address}"], stderr=log) as running,
+    ):
+        try:
+            within(lambda: bool(held("warren_ready")), (tmp_path / "log").read_text(), 20)
+            count = len(parsed(client.ask("/metrics").text))
+            # Beside ours it has five of its own for each target.
+            assert held('count({job="warren"})')[0]["value"][1] == str(count + 5)
+            names = {one["metric"]["consumer_group"] for one in held('burrow_kafka_consumer_status{cluster="one"}')}
+            assert names >= {*ODD_NAMES, "stalled"}
+        finally:
+            running.terminate()
+
+
+def test_series_of_a_group_that_is_gone_are_gone(town: Town, client: Client) -> None:
+    assert 'group="fresh"' in client.ask("/metrics").text
+    town.now_ms += 1000
+    gone = [
+        Commit("fresh", topic, partition, None, town.now_ms, 10**6, 0)
+        for topic, partition in (("orders", 1), ("audit", 0))
+    ]
+    town.cycles.cycle(town.now_ms, gone)
+    town.publish()
+    within(lambda: client.ask(group_path("fresh", "lag")).status == 404, "the group is gone")
+    text = client.ask("/metrics").text
+    assert 'group="fresh"' not in text
+    assert {k: v for k, v in parsed(text).items() if not k[0].startswith("warren_")} == expected(town)
