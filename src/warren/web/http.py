@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,8 +22,8 @@ class Request:
     method: str
     path: str
     names: Mapping[str, str]
-    query: Mapping[str, Sequence[str]]
-    headers: Mapping[str, str]
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
 
@@ -86,12 +86,19 @@ class Router:
 
 def split(raw_path: str) -> list[str]:
     """The parts of a path, each unescaped on its own, so that a name may hold an escaped slash."""
+    if "%" not in raw_path:
+        return raw_path.split("/")[1:]
     if _BAD_ESCAPE.search(raw_path):
         raise RequestError("the path has a % that is no escape")
     try:
         return [unquote(part, errors="strict") for part in raw_path.split("/")[1:]]
     except UnicodeDecodeError:
         raise RequestError("the path is not UTF-8") from None
+
+
+def unquoted(raw_path: str) -> str:
+    """A path as answers show it."""
+    return unquote(raw_path) if "%" in raw_path else raw_path
 
 
 def cleaned(raw_path: str) -> str:
