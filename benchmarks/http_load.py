@@ -46,7 +46,7 @@ class _Asker(asyncio.Protocol):
         if self._missing < 0:
             # The head of an answer fits in one piece; a load that were answered otherwise would fail here.
             end = data.index(b"\r\n\r\n") + 4
-            at = data.index(b"ontent-length: ") + 15
+            at = data.index(b"ength: ") + 7
             self.size = int(data[at : data.index(b"\r", at)])
             self.failed += data[9:12] != b"200"
             self._missing = self.size - len(data) + end

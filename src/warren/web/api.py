@@ -49,6 +49,7 @@ class Api:
         self._requests = requests
         self._clock_ms = clock_ms
         self._host = platform.node()
+        self._host_json = dumps(self._host)
 
     @property
     def index(self) -> Index:
@@ -176,9 +177,10 @@ class Api:
     def _status(self, request: Request, *, show_all: bool) -> Answer:
         cluster, group = request.names["cluster"], request.names["consumer"]
         found = groups.group_status(self.index, cluster, group, show_all=show_all)
-        body = b'{"error":false,"message":"consumer status returned","status":%b,"request":%b}' % (
+        body = b'{"error":false,"message":"consumer status returned","status":%b,"request":{"url":%b,"host":%b}}' % (
             found or groups.not_found(cluster, group),
-            dumps(self._about(request)),
+            dumps(request.path),
+            self._host_json,
         )
         return Answer(200 if found else 404, body)
 

@@ -36,6 +36,8 @@ class App:
         self._guard = guard
         self._router = Router(api.routes())
         self._origin = ((b"Access-Control-Allow-Origin", origin.encode("latin-1", "replace")),) if origin else ()
+        origin_line = b"".join(b"%b: %b\r\n" % header for header in self._origin).replace(b"%", b"%%")
+        self._json_head = f"Content-Type: {JSON}\r\nContent-Length: %d\r\n".encode() + origin_line
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="answer")
         self._cache: dict[bytes, tuple[bytes, bytes]] = {}
         self._cached = 0
@@ -81,6 +83,8 @@ class App:
 
     def _whole(self, answer: Answer) -> tuple[bytes, bytes]:
         assert isinstance(answer.body, bytes)
+        if answer.content_type is JSON and not answer.headers:
+            return _STATUS_LINES[answer.status] + self._json_head % len(answer.body), b"\r\n" + answer.body
         lines = [b"%b: %b\r\n" % header for header in self._headers(answer)]
         return _STATUS_LINES[answer.status] + b"".join(lines), b"\r\n" + answer.body
 

@@ -16,6 +16,7 @@ from warren.web.http import Answer
 from warren.web.index import Index
 
 GROUPS_A_PART = 200
+LIMIT_MOST = 1_000_000
 STARS_MOST = 20
 """How many * a question may have: with thousands of them, each name takes as many steps."""
 _GROUP_STATUS = ("OK", "WARN", "ERR")
@@ -108,8 +109,8 @@ def _limit(query: Mapping[str, Sequence[str]]) -> int | None:
     given = query.get("limit", ("",))[-1]
     if not given:
         return None
-    if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= 1_000_000:
-        raise RequestError(f"limit must be a number from 1 to 1,000,000, not {given[:20]!r}")
+    if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= LIMIT_MOST:
+        raise RequestError(f"limit must be a number from 1 to {LIMIT_MOST:,}, not {given[:20]!r}")
     return int(given)
 
 

@@ -12,6 +12,7 @@ from warren.web.index import Index
 Value = dict[str, Any]
 
 _STATUS = [status.name for status in Status]
+_OK = int(Status.OK)
 
 
 def group_status(index: Index, cluster: str, group: str, *, show_all: bool) -> bytes | None:
@@ -26,10 +27,10 @@ def status_of(index: Index, number: int, cluster: str, group: str, *, show_all: 
     first, last = index.rows_of(number)
     if show_all:
         shown = texts.whole(begin, end)
-    elif index.of_groups["status"][number] == Status.OK:
+    elif index.of_groups["status"][number] == _OK:
         shown = b""
     else:
-        shown = texts.some(np.flatnonzero(index.columns["status"][first:last] != Status.OK) + first)
+        shown = texts.some(np.flatnonzero(index.columns["status"][first:last] != _OK) + first)
     most = first - int(index.of_groups["first_row"][number]) + int(index.of_groups["maxlag_row"][number])
     return (
         b'{"cluster":%b,"group":%b,"status":"%b","complete":%b,"partitions":[%b],"partition_count":%d,"maxlag":%b,"totallag":%d}'
@@ -40,7 +41,7 @@ def status_of(index: Index, number: int, cluster: str, group: str, *, show_all: 
             str(to_number(index.complete[number])).encode(),
             shown,
             index.partition_count[number],
-            texts.some(np.array([most])),
+            texts.one(most),
             index.of_groups["totallag"][number],
         )
     )

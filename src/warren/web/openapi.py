@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from warren import __version__
+from warren.web.bulk import LIMIT_MOST, STARS_MOST
 from warren.web.http import Route
 
 _NAMES = {
@@ -13,11 +14,23 @@ _NAMES = {
     "name": "The name of a section",
 }
 _BULK = (
-    ("status", "Only groups of these: OK, WARN, ERR, with commas between", {"type": "string"}),
-    ("group", "Only groups whose name fits; * and ? stand for any characters", {"type": "string"}),
+    (
+        "status",
+        "Only groups of these: OK, WARN, ERR, with commas between",
+        {"type": "string", "pattern": "^(OK|WARN|ERR)(,(OK|WARN|ERR))*$"},
+    ),
+    (
+        "group",
+        "Only groups whose name fits; * and ? stand for any characters",
+        {"type": "string", "pattern": rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$", "maxLength": 255},
+    ),
     ("partitions", "All partitions of each group, or only those worse than OK", {"enum": ["bad", "all"]}),
-    ("limit", "At most so many groups; the answer's `next` is the `after` of the next page", {"type": "integer"}),
-    ("after", "Only groups whose name comes after this one", {"type": "string"}),
+    (
+        "limit",
+        "At most so many groups; the answer's `next` is the `after` of the next page",
+        {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST},
+    ),
+    ("after", "Only groups whose name comes after this one", {"type": "string", "maxLength": 255}),
 )
 _ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}
 _TEXTS = {"/burrow/admin": "text/plain", "/burrow/admin/ready": "text/plain", "/docs": "text/html"}

@@ -36,6 +36,11 @@ class Texts:
         """The partitions from one place to another."""
         return bytes(self.data[int(self.edges[begin]) : int(self.edges[end]) - 1]) if end > begin else b""
 
+    def one(self, row: int) -> bytes:
+        """The partition of one row of the index."""
+        place = self.place_of_row[row - self.first_row]
+        return bytes(self.data[int(self.edges[place]) : int(self.edges[place + 1]) - 1])
+
     def some(self, rows: Ints) -> bytes:
         """The partitions of some rows of the index."""
         places = self.place_of_row[rows - self.first_row]
