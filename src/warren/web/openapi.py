@@ -22,7 +22,7 @@ _BULK = (
     (
         "group",
         "Only groups whose name fits; * and ? stand for any characters",
-        {"type": "string", "pattern": rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$", "maxLength": 255},
+        {"type": "string", "pattern": rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$"},
     ),
     ("partitions", "All partitions of each group, or only those worse than OK", {"enum": ["bad", "all"]}),
     (
@@ -30,7 +30,7 @@ _BULK = (
         "At most so many groups; the answer's `next` is the `after` of the next page",
         {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST},
     ),
-    ("after", "Only groups whose name comes after this one", {"type": "string", "maxLength": 255}),
+    ("after", "Only groups whose name comes after this one", {"type": "string"}),
 )
 _ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}
 _TEXTS = {"/burrow/admin": "text/plain", "/burrow/admin/ready": "text/plain", "/docs": "text/html"}
