@@ -1,0 +1,185 @@
+"""The HTTP API of a Warren on a real Kafka, asked as those ask who ask Burrow: telegraf, dashboards, exporters."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.kit.kafka import commit
+from tests.kit.servers import Client, group_path
+from tests.kit.warrens import WarrenRun, sections_for, wait_for
+from warren.demo.broker import Kafka
+from warren.demo.workload import Healthy, Producer, Stalled, create_topics, fill_topic, stop_all
+
+pytestmark = pytest.mark.timeout(600)
+
+TOPIC = "orders"
+FILLED = 2_000
+ODD = "team/a b+ü"
+IDLE = [f"idle-{number:02d}" for number in range(20)]
+AT_ONCE = 20
+"""How many connections telegraf opens at once if it is not told otherwise."""
+
+
+@dataclass
+class Live:
+    """A broker, a Warren on it, and who asks it."""
+
+    kafka: Kafka
+    run: WarrenRun
+    starts: int = 1
+
+    @property
+    def client(self) -> Client:
+        """A client of the run that is on now, which has chosen its own port."""
+
+        def told() -> list[str]:
+            return re.findall(r"answering at (\S+)", self.run.log)
+
+        wait_for(lambda: len(told()) >= self.starts, "the API is there")
+        return Client(told()[-1])
+
+    def ready(self) -> Client:
+        """The same once it has caught up."""
+        client = self.client
+        wait_for(lambda: client.ask("/burrow/admin/ready").status == 200, "the verdicts are those of now")
+        return client
+
+    def commit(self, group: str, offset: int) -> None:
+        """A commit to both partitions."""
+        commit(self.kafka.bootstrap, group, TOPIC, {0: offset, 1: offset})
+
+    def consumers(self) -> list[str]:
+        """The groups of the cluster."""
+        found: list[str] = self.client.json("/v3/kafka/main/consumer")["consumers"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Groups of several kinds, judged every second."""
+    with Kafka() as kafka:
+        create_topics(kafka.bootstrap, {TOPIC: 2})
+        fill_topic(kafka.bootstrap, TOPIC, FILLED)
+        found = Live(kafka, WarrenRun(tmp_path_factory.mktemp("api"), sections_for({"main": kafka.bootstrap})))
+        for group in (*IDLE, ODD, "to-delete"):
+            found.commit(group, FILLED)
+        workers = [
+            Producer(kafka.bootstrap, TOPIC, 50.0),
+            Healthy(kafka.bootstrap, TOPIC, "billing"),
+            Stalled(kafka.bootstrap, TOPIC, "export", behind=500),
+        ]
+        for worker in workers:
+            worker.start()
+        try:
+            with found.run:
+                found.ready()
+                yield found
+        finally:
+            stop_all(workers, 60.0)
+
+
+def test_the_server_is_a_process_of_its_own(live: Live) -> None:
+    own = [command for command in live.run.left_behind() if "spawn_main" in command]
+    assert own
+    assert live.client.ask("/burrow/admin").text == "GOOD"
+
+
+def test_verdicts_are_those_of_the_snapshot(live: Live) -> None:
+    def verdict(group: str) -> tuple[str, set[str]]:
+        status = live.client.json(group_path(group, "lag", "main"))["status"]
+        return status["status"], {partition["status"] for partition in status["partitions"]}
+
+    wait_for(lambda: verdict("export") == ("ERR", {"STALL"}), "a stalled group is ERR")
+    assert verdict("billing") == ("OK", {"OK"})
+    assert live.client.json(group_path(ODD, "status", "main"))["status"]["group"] == ODD
+    reasons = live.client.json(group_path("export", "explain", "main"))["explanation"]["partitions"]
+    assert all("all at offset" in partition["reason"] for partition in reasons), reasons
+    only = live.client.json("/v3/kafka/main/lag?status=ERR")
+    assert [group["group"] for group in only["groups"]] == ["export"]
+
+
+def test_telegraf_gathers_everything_at_once(live: Live) -> None:
+    """What its burrow input reads, field by field, over as many connections as it opens."""
+    client = live.client
+    [cluster] = client.json("/v3/kafka")["clusters"]
+    topics = client.json(f"/v3/kafka/{cluster}/topic")["topics"]
+    groups = client.json(f"/v3/kafka/{cluster}/consumer")["consumers"]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        offsets = dict(
+            zip(topics, pool.map(lambda t: client.json(f"/v3/kafka/{cluster}/topic/{t}"), topics), strict=True)
+        )
+        lags = list(pool.map(lambda g: client.json(group_path(g, "lag", cluster))["status"], groups))
+    assert all(isinstance(offset, int) for answer in offsets.values() for offset in answer["offsets"])
+    assert {*IDLE, ODD, "billing", "export"} <= {status["group"] for status in lags}
+    for status in lags:
+        assert status["cluster"] == cluster
+        assert status["status"] in ("OK", "WARN", "ERR")
+        assert isinstance(status["totallag"], int)
+        assert status["partition_count"] == len(status["partitions"])
+        assert isinstance(status["maxlag"]["current_lag"], int)
+        for partition in status["partitions"]:
+            assert {"topic", "partition", "status", "current_lag", "end"} <= partition.keys()
+            assert partition["end"] is None or {"offset", "timestamp", "lag"} <= partition["end"].keys()
+
+
+def test_an_exporter_reads_starts_and_ends(live: Live) -> None:
+    client = live.client
+    for cluster in client.json("/v3/kafka")["clusters"]:
+        for group in client.json(f"/v3/kafka/{cluster}/consumer")["consumers"]:
+            status = client.json(f"/v3/kafka/{cluster}/consumer/{quote(group, safe='')}/lag")["status"]
+            summed = sum(partition["current_lag"] for partition in status["partitions"])
+            assert status["totallag"] == summed
+            assert status["maxlag"]["current_lag"] == max(p["current_lag"] for p in status["partitions"])
+            for partition in status["partitions"]:
+                if partition["start"] is not None:
+                    assert partition["start"]["timestamp"] <= partition["end"]["timestamp"]
+
+
+def test_a_dashboard_asks_again_and_again(live: Live) -> None:
+    """Its pages poll lists, states and windows of every group while snapshots come and go."""
+    client = live.client
+
+    def page(group: str) -> tuple[int, int, int]:
+        paths = (group_path(group, what, "main") for what in ("status", "lag", ""))
+        first, second, third = (client.ask(path).status for path in paths)
+        return first, second, third
+
+    until = time.monotonic() + 4.0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        while time.monotonic() < until:
+            assert set(pool.map(page, live.consumers())) == {(200, 200, 200)}
+
+
+def window(client: Client, group: str) -> list[dict[str, Any]]:
+    topics = client.json(group_path(group, "", "main"))["topics"]
+    return [slot for slot in topics[TOPIC][0]["offsets"] if slot]
+
+
+def test_a_deleted_group_is_gone_for_good_until_it_commits_again(live: Live) -> None:
+    client = live.client
+    assert "to-delete" in live.consumers()
+    before = live.run.store.newest().sequence
+    answer = client.ask(group_path("to-delete", "", "main"), "DELETE")
+    assert (answer.status, answer.json["message"]) == (200, "consumer group removed")
+    assert "to-delete" not in live.consumers(), "at once, though the pipeline is another process"
+    assert client.ask(group_path("to-delete", "lag", "main")).status == 404
+    live.run.wait_for(lambda s: s.manifest.sequence > before + 1 and s.group("main", "to-delete") is None, "it is gone")
+
+    live.run.kill()
+    live.run.start()
+    live.starts += 1
+    client = live.ready()
+    assert "to-delete" not in live.consumers(), "a restart does not bring it back"
+    assert set(IDLE) <= set(live.consumers())
+
+    live.commit("to-delete", FILLED - 7)
+    wait_for(lambda: "to-delete" in live.consumers(), "a commit brings it back")
+    assert [slot["offset"] for slot in window(client, "to-delete")] == [FILLED - 7], "with nothing from before"
+    assert json.loads(client.ask("/v3/kafka/main/topic/orders/consumers").body)["consumers"].count("to-delete") == 1
