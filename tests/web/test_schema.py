@@ -58,7 +58,7 @@ def keep_its_word(described: Any, session: requests.Session, operation: str, mod
     # That it is not ready is no fault of the server's.
     excluded: list[Any] = [not_a_server_error] if path == "/burrow/admin/ready" else []
 
-    @settings(max_examples=30, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(case=described[path][method].as_strategy(generation_mode=mode), is_real=st.booleans())
     def ask(case: "schemathesis.Case[Any]", is_real: bool) -> None:
         if is_real:

@@ -74,7 +74,9 @@ class WebServer:
         self._config = config
         self._context = multiprocessing.get_context("spawn")
         self._closed = threading.Event()
-        self._listening: list[str] | WarrenError | None = None
+        self._spawning = threading.Lock()
+        self._listening: list[str] | None = None
+        self._trouble: WarrenError | None = None
         self._heard = threading.Event()
         self._process, self._connection = self._spawn()
         self._watch = threading.Thread(target=self._keep, name="web server", daemon=True)
@@ -92,9 +94,9 @@ class WebServer:
         """Where it answers; raises what keeps it from doing so."""
         if not self._heard.wait(START_S):
             raise WarrenError(f"the web server did not start within {START_S:.0f} s")
-        if isinstance(self._listening, list):
+        if self._listening is not None:
             return self._listening
-        raise self._listening or WarrenError("the web server ended while it started; its log says why")
+        raise self._trouble or WarrenError("the web server ended while it started; its log says why")
 
     @property
     def pid(self) -> int | None:
@@ -105,36 +107,42 @@ class WebServer:
         deaths = 0
         while True:
             began = time.monotonic()
-            self._listen()
+            self._trouble = self._listen()
             self._process.join()
-            is_first = not self._heard.is_set()
             self._heard.set()
-            if self._closed.is_set() or is_first or isinstance(self._listening, WarrenError):
+            if self._closed.is_set() or self._listening is None:
                 return
             deaths = deaths + 1 if time.monotonic() - began < 60 else 1
             wait_s = AGAIN_S[min(deaths, len(AGAIN_S)) - 1]
-            log.error("the web server ended (%s); again in %.0f s", self._process.exitcode, wait_s)
-            if self._closed.wait(wait_s):
-                return
-            self._process, self._connection = self._spawn()
+            why = self._trouble or self._process.exitcode
+            log.error("the web server ended (%s); again in %.0f s", why, wait_s)
+            self._closed.wait(wait_s)
+            with self._spawning:
+                if self._closed.is_set():
+                    return
+                self._process, self._connection = self._spawn()
 
-    def _listen(self) -> None:
-        """Take what the process says until it says no more."""
+    def _listen(self) -> WarrenError | None:
+        """Take what the process says until it says no more, and give what it ended of, if it says."""
+        trouble = None
         while True:
             try:
                 said = self._connection.recv()
             except (EOFError, OSError):
-                return
+                return trouble
             if isinstance(said, logging.LogRecord):
                 if said.levelno >= logging.getLogger().level:
                     logging.getLogger(said.name).handle(said)
+            elif isinstance(said, WarrenError):
+                trouble = said
             else:
                 self._listening = said
                 self._heard.set()
 
     def close(self) -> None:
         """End the process; one that does not is killed."""
-        self._closed.set()
+        with self._spawning:
+            self._closed.set()
         if self._process.is_alive():
             self._process.terminate()
             self._watch.join(STOP_S)
