@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warren.web.go_json import dumps, to_number
@@ -29,6 +29,7 @@ def test_written_as_go_does(value: object, written: bytes) -> None:
     assert dumps(value) == written
 
 
+@settings(max_examples=40)
 @given(st.recursive(TEXT | st.integers(-(2**63), 2**63 - 1) | st.none(), lambda inner: st.dictionaries(TEXT, inner)))
 def test_it_is_the_same_value_to_whoever_reads_it(value: Any) -> None:
     written = dumps(value)
