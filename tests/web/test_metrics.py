@@ -25,15 +25,12 @@ from warren.snapshot.manifest import Position, Source
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 OPEN = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"}
-OWNER = 'host-1/"quoted"\\'
 PARTITIONS = {"orders": 3, "audit": 2}
 
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town = Town(tmp_path_factory.mktemp("metrics")).grow()
-    owner = {"group": "slow", "topic": "orders", "partition": 1, "owner": OWNER, "client_id": "c-1"}
-    town.cycles.cycle(town.now_ms, owners=[{"cluster": 0, **owner}])
     source = Source("x", {0: Position(100, 150, 170, catch_up_to=90), 1: Position(7, 7, 7, catch_up_to=7)})
     one = cluster_state(sources={"__consumer_offsets": source}, groups_by_status={"OK": 13, "ERR": 1}, totallag=5)
     two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
@@ -90,9 +87,8 @@ def expected(town: Town) -> Series:
             found.append(series("burrow_kafka_consumer_current_offset", row["offsets"][-1], **place))
             found.append(series("burrow_kafka_topic_partition_status", row["status"], **place))
         if lag != UNKNOWN:
-            reader = {"member_host": row["owner"] or "", "client_id": row["client_id"] or ""}
             place = {"cluster_name": cluster, "group": group, "topic": topic, "partition": partition}
-            found.append(series("kafka_consumergroup_group_lag", lag, **place, **reader))
+            found.append(series("kafka_consumergroup_group_lag", lag, **place))
     held = dict(found)
     for cluster, group, topic in {key[:3] for key in town.cycles.partitions()}:
         for partition in range(PARTITIONS[topic]):
@@ -151,7 +147,6 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
 def test_names_are_escaped(client: Client) -> None:
     text = client.ask("/metrics").text
     assert r'consumer_group="say \"hi\"\\\nbye"' in text
-    assert r'member_host="host-1/\"quoted\"\\",client_id="c-1"' in text
     assert {dict(key[1]).get("consumer_group") for key in parsed(text)} >= set(ODD_NAMES)
 
 

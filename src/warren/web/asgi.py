@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,13 +20,14 @@ log = logging.getLogger(__name__)
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
+Parts = Iterator[bytes | memoryview]
 
 BODY_MOST = 65_536
 CACHE_MOST = 64 << 20
 CACHE_ENTRY = 2_048
 """What an answer in the cache takes beside its own bytes."""
 QUERY_MOST = 8_192
+PARTS_AHEAD = 4
 
 
 class App:
@@ -162,18 +164,37 @@ class App:
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in answer.headers]
         return [*headers, *self._origin]
 
-    async def _stream(self, parts: Iterator[bytes], send: Send) -> None:
+    async def _stream(self, parts: Parts, send: Send) -> None:
         async for part in self._made(parts):
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _made(self, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-        """The parts, each made in a thread while the one before it is on its way."""
+    async def _made(self, parts: Parts) -> AsyncIterator[bytes | memoryview]:
+        """The parts, made in a thread, some ahead of those that are on their way."""
         loop = asyncio.get_running_loop()
-        ahead = loop.run_in_executor(self._threads, next, parts, None)
-        while (part := await ahead) is not None:
-            ahead = loop.run_in_executor(self._threads, next, parts, None)
-            yield part
+        ready: asyncio.Queue[bytes | memoryview | None] = asyncio.Queue()
+        room = threading.Semaphore(PARTS_AHEAD)
+        is_wanted = True
+
+        def make() -> None:
+            try:
+                for part in parts:
+                    room.acquire()
+                    if not is_wanted:
+                        return
+                    loop.call_soon_threadsafe(ready.put_nowait, part)
+            finally:
+                loop.call_soon_threadsafe(ready.put_nowait, None)
+
+        making = loop.run_in_executor(self._threads, make)
+        try:
+            while (part := await ready.get()) is not None:
+                yield part
+                room.release()
+            await making
+        finally:
+            is_wanted = False
+            room.release()
 
 
 _STATUS_LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}

@@ -32,7 +32,7 @@ class Answer:
     """What is sent back; a body in parts is made while it is sent."""
 
     status: int
-    body: bytes | Iterator[bytes]
+    body: bytes | Iterator[bytes | memoryview]
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 

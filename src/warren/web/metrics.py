@@ -2,8 +2,9 @@
 
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,8 @@ from warren.web.readiness import not_ready
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
-_PART = 1 << 20
+ROWS_AT_ONCE = 32_768
+"""Pieces of some megabytes: one is made while the one before it is sent."""
 
 Ints = NDArray[np.int64]
 
@@ -30,7 +32,8 @@ class Family:
 
     name: str
     help: str
-    samples: Sequence[bytes | memoryview]
+    samples: Iterable[bytes | memoryview]
+    """Each sample with a line's end before it."""
     type: str = "gauge"
 
 
@@ -50,20 +53,19 @@ def _accepts(wishes: str, what: str) -> bool:
     return any(name == what and not re.fullmatch(r"q=0(\.0*)?", "".join(how[-1:])) for name, *how in held)
 
 
-def _text(index: Index, config: Config, now_ms: int, *, is_open: bool) -> Iterator[bytes]:
+def _text(index: Index, config: Config, now_ms: int, *, is_open: bool) -> Iterator[bytes | memoryview]:
     for family in _families(index, config, now_ms):
         # A counter's samples end in _total; to OpenMetrics its family does not.
         is_counter = family.type == "counter" and is_open
         name = family.name.removesuffix("_total") if is_counter else family.name
-        yield f"# HELP {name} {family.help}\n# TYPE {name} {family.type}\n".encode()
-        for part in family.samples:
-            for at in range(0, len(part), _PART):
-                yield bytes(part[at : at + _PART])
+        yield f"# HELP {name} {family.help}\n# TYPE {name} {family.type}".encode()
+        yield from family.samples
+        yield b"\n"
     if is_open:
         yield b"# EOF\n"
 
 
-def _packed(parts: Iterator[bytes]) -> Iterator[bytes]:
+def _packed(parts: Iterator[bytes | memoryview]) -> Iterator[bytes]:
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     for part in parts:
         if packed := packer.compress(part):
@@ -80,44 +82,32 @@ def _families(index: Index, config: Config, now_ms: int) -> Iterator[Family]:
 
 
 def _of_partitions(index: Index) -> Iterator[Family]:
-    labels = _Labels(index)
-    whole = index.columns["complete"] == 1.0
-    lag = np.maximum(index.columns["current_lag"], 0)
-    burrow = labels.burrow()
-    yield Family(
-        "burrow_kafka_consumer_current_offset",
-        "The offset that a group has committed last to a partition, once its window is full",
-        _samples("burrow_kafka_consumer_current_offset", burrow, index.columns["end_offset"], whole),
-    )
-    yield Family(
-        "burrow_kafka_topic_partition_status",
-        "The verdict on a partition whose window is full: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND",
-        _samples("burrow_kafka_topic_partition_status", burrow, index.columns["status"], whole),
-    )
-    unread = labels.never_committed()
-    yield Family(
-        "burrow_kafka_consumer_partition_lag",
-        "How many messages a group is behind on a partition",
-        [
-            *_samples("burrow_kafka_consumer_partition_lag", burrow, lag),
-            *_samples("burrow_kafka_consumer_partition_lag", unread, np.zeros(len(unread), dtype=np.int64)),
-        ],
-    )
-    is_known = index.columns["current_lag"] != UNKNOWN
-    yield Family(
-        "kafka_consumergroup_group_lag",
-        "How many messages a group is behind on a partition, and who reads it",
-        _samples("kafka_consumergroup_group_lag", labels.exporter(), index.columns["current_lag"], is_known),
-    )
+    lines = _Lines(index)
+    columns = index.columns
+    whole = np.flatnonzero(columns["complete"] == 1.0)
+    name = "burrow_kafka_consumer_current_offset"
+    text = "The offset that a group has committed last to a partition, once its window is full"
+    yield Family(name, text, lines.of(*lines.burrow(name), columns["end_offset"], whole))
+    name = "burrow_kafka_topic_partition_status"
+    text = "The verdict on a partition whose window is full: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND"
+    yield Family(name, text, lines.of(*lines.burrow(name), columns["status"], whole))
+    name = "burrow_kafka_consumer_partition_lag"
+    lag = np.maximum(columns["current_lag"], 0)
+    samples = chain(lines.of(*lines.burrow(name), lag), lines.never_committed(*lines.burrow(name)))
+    yield Family(name, "How many messages a group is behind on a partition", samples)
+    name = "kafka_consumergroup_group_lag"
+    is_known = np.flatnonzero(columns["current_lag"] != UNKNOWN)
+    text = "How many messages a group is behind on a partition, where that is known"
+    yield Family(name, text, lines.of(*lines.exporter(name), columns["current_lag"], is_known))
 
 
-class _Labels:
-    """The labels of each row as text, up to the value; names are escaped once, however many rows have them."""
+class _Lines:
+    """A sample for each of many partitions; names are escaped once, however many partitions have them."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         runs = index.runs
-        self._run_of_row = pa.array(np.repeat(np.arange(runs.first.size), runs.size))
+        self._run_of_row = np.repeat(np.arange(runs.first.size), runs.size)
         clusters = _escaped(pa.array(index.clusters, pa.string()))
         self._cluster = clusters.take(pa.array(index.group_cluster[runs.groups]))
         self._group = _escaped(index.group_names).take(pa.array(runs.groups))
@@ -125,38 +115,54 @@ class _Labels:
         highest = max(int(index.columns["partition"].max(initial=0)), int(runs.padded.max(initial=0)))
         self._numbers = pa.array([str(number) for number in range(highest + 1)], pa.string())
 
-    def burrow(self) -> pa.StringArray:
-        """Labels by Burrow's names."""
-        before, after = self._burrow_parts()
-        partition = self._numbers.take(pa.array(self._index.columns["partition"]))
-        return _joined(before.take(self._run_of_row), partition, after.take(self._run_of_row))
-
-    def never_committed(self) -> pa.StringArray:
-        """The labels of partitions that a group never committed to, of topics to which it does."""
-        runs = self._index.runs
-        run, number, row = runs.padded_rows(0, runs.first.size, self._index.columns["partition"])
-        is_missing = row < 0
-        before, after = self._burrow_parts()
-        held = pa.array(run[is_missing])
-        return _joined(before.take(held), self._numbers.take(pa.array(number[is_missing])), after.take(held))
-
-    def _burrow_parts(self) -> tuple[pa.StringArray, pa.StringArray]:
-        before = _joined('{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
+    def burrow(self, name: str) -> tuple[pa.StringArray, pa.StringArray]:
+        """What stands before and after the number of a partition in each run, by Burrow's names."""
+        before = _joined(f'\n{name}{{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
         return before, _joined('",topic="', self._topic, '"} ')
 
-    def exporter(self) -> pa.StringArray:
-        """Labels by the names that dashboards of other exporters ask for."""
-        index = self._index
+    def exporter(self, name: str) -> tuple[pa.StringArray, pa.StringArray]:
+        """The same by the names that dashboards of other exporters ask for.
+
+        Theirs have the member's host and client too, with which a series would end at every rebalance.
+        """
         before = _joined(
-            '{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic, '",partition="'
-        )
-        owner = _joined('",member_host="', _escaped(index.name_arrays["owner"]), '",client_id="')
-        client = _joined(_escaped(index.name_arrays["client_id"]), '"} ')
-        return _joined(
-            before.take(self._run_of_row),
-            self._numbers.take(pa.array(index.columns["partition"])),
-            owner.take(pa.array(index.owner)),
-            client.take(pa.array(index.client_id)),
+            f'\n{name}{{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic,
+            '",partition="',
+        )  # fmt: skip
+        return before, pa.array(['"} '] * len(before), pa.string())
+
+    def of(
+        self, before: pa.StringArray, after: pa.StringArray, values: NDArray[np.generic], rows: Ints | None = None
+    ) -> Iterator[bytes | memoryview]:
+        """The samples of all rows, or of some, in pieces that stay within the processor's reach."""
+        is_all = rows is None or rows.size == self._index.rows
+        count = self._index.rows if rows is None else rows.size
+        for at in range(0, count, ROWS_AT_ONCE):
+            some = slice(at, at + ROWS_AT_ONCE) if is_all or rows is None else rows[at : at + ROWS_AT_ONCE]
+            run, partition = self._run_of_row[some], self._index.columns["partition"][some]
+            yield self._piece(before, after, run, partition, values[some])
+
+    def never_committed(self, before: pa.StringArray, after: pa.StringArray) -> Iterator[bytes | memoryview]:
+        """A zero for partitions that a group never committed to, of topics to which it does, as Burrow has it."""
+        runs = self._index.runs
+        run, number, row = runs.padded_rows(0, runs.first.size, self._index.columns["partition"])
+        missing = np.flatnonzero(row < 0)
+        for at in range(0, missing.size, ROWS_AT_ONCE):
+            some = missing[at : at + ROWS_AT_ONCE]
+            nothing = np.zeros(some.size, dtype=np.int64)
+            yield self._piece(before, after, run[some], number[some], nothing)
+
+    def _piece(
+        self,
+        before: pa.StringArray,
+        after: pa.StringArray,
+        run: Ints,
+        partition: NDArray[np.generic],
+        values: NDArray[np.generic],
+    ) -> memoryview:
+        runs = pa.array(run)
+        return _bytes_of(
+            _joined(before.take(runs), self._numbers.take(pa.array(partition)), after.take(runs), _texts(values))
         )
 
 
@@ -274,20 +280,21 @@ def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], floa
     lines = []
     for labels, value in samples:
         inside = ",".join(f'{key}="{_escape(held)}"' for key, held in labels.items())
-        lines.append(f"{name}{{{inside}}} {value}\n" if inside else f"{name} {value}\n")
+        lines.append(f"\n{name}{{{inside}}} {value}" if inside else f"\n{name} {value}")
     return Family(name, text, ["".join(lines).encode()])
 
 
 def _samples(
     name: str, labels: pa.StringArray, values: NDArray[np.generic], where: NDArray[np.bool_] | None = None
 ) -> list[bytes | memoryview]:
-    """A line each, of all rows or of some, as one stretch of bytes."""
+    """A sample each, of all or of some."""
     if where is not None and not where.all():
         labels, values = labels.filter(pa.array(where)), values[where]
-    if len(labels) == 0:
-        return []
-    lines = _joined(name, labels, pc.cast(pa.array(values), pa.string()), "\n")
-    return [_bytes_of(part) for part in (lines.chunks if isinstance(lines, pa.ChunkedArray) else [lines])]
+    return [_bytes_of(_joined(f"\n{name}", labels, _texts(values)))] if len(labels) else []
+
+
+def _texts(values: NDArray[np.generic]) -> pa.StringArray:
+    return pc.cast(pa.array(values), pa.string())
 
 
 def _bytes_of(lines: pa.StringArray) -> memoryview:
