@@ -9,20 +9,21 @@ a process of its own on the same machine. "On demand": the server's cache of ans
 import argparse
 import json
 import multiprocessing
+import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from dataclasses import replace
-from itertools import count, cycle
+from itertools import cycle
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from benchmarks.conditions import peak_mib, show
 from benchmarks.load import PARTITIONS_PER_GROUP, group_name, topic_name
-from benchmarks.snapshots import record
+from benchmarks.snapshots import INTERVALS, record
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
@@ -38,9 +39,13 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=5.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        recorded = list(record(Path(folder), options.partitions))
+        recorded = list(record(Path(folder), options.partitions, INTERVALS + FULL - 1))
         Replay(Store(Path(folder)), recorded, options.every).start()
         show("serve", measure(Path(folder), options))
+
+
+FULL = 3
+"""How many of the recorded snapshots have full windows."""
 
 
 class Replay(threading.Thread):
@@ -53,8 +58,10 @@ class Replay(threading.Thread):
     def run(self) -> None:
         """One after another, for ever."""
         # Only the last ones: their windows are full.
-        for number, manifest in zip(count(self._recorded[-1].sequence + 1), cycle(self._recorded[-3:]), strict=False):
+        number = self._recorded[-1].sequence
+        for manifest in cycle(self._recorded[-FULL:]):
             time.sleep(self._every_s)
+            number += 1
             self._store.publish(replace(manifest, sequence=number, now_ms=time.time_ns() // 1_000_000))
 
 
@@ -76,7 +83,9 @@ def measure(folder: Path, options: argparse.Namespace) -> list[dict[str, object]
             for name, (paths, is_cached) in kinds.items():
                 if is_cached is cached:
                     _ask(served.port, paths, 2.0, options.connections)
-                    rows.append({"what": name, **_ask(served.port, paths, options.seconds, options.connections)})
+                    rows.append(
+                        {"what": name, **_ask(served.port, paths, options.seconds, options.connections), "samples": "-"}
+                    )
                     print(rows[-1], flush=True)
             if not cached:
                 rows.append({"what": "/metrics, first scrape", **_scrapes(served, options.every)})
@@ -96,23 +105,26 @@ def _ask(port: int, paths: list[str], seconds: float, connections: int) -> dict[
 def _scrapes(served: "Served", every_s: float) -> dict[str, object]:
     """Once after each new snapshot."""
     times = []
-    size = 0
-    for _ in range(5):
+    size = samples = 0
+    for _ in range(7):
         began = time.perf_counter()
-        with urllib.request.urlopen(f"http://127.0.0.1:{served.port}/metrics") as answer:
-            size = 0
-            while part := answer.read(1 << 20):
-                size += len(part)
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n")
+            parts = []
+            while part := connection.recv(1 << 20):
+                parts.append(part)
         times.append((time.perf_counter() - began) * 1000)
+        size, samples = sum(map(len, parts)), sum(part.count(b"\n") for part in parts)
         time.sleep(every_s)
     times.sort()
     return {
         "rate": "-",
-        "p50": round(times[2], 1),
+        "p50": round(statistics.median(times), 1),
         "p99": "-",
         "slowest": round(times[-1], 1),
         "failed": 0,
         "bytes_each": size,
+        "samples": samples,
     }
 
 

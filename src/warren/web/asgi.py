@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -57,7 +57,7 @@ class App:
         if isinstance(answer.body, bytes):
             await send({"type": "http.response.body", "body": answer.body})
         else:
-            await self._stream(answer.body, send)
+            await self._stream(answer.body, receive, send)
 
     def quick(self, url: bytes) -> tuple[bytes, bytes] | None:
         """The answer to a GET that needs no file and no question about who asks, from the cache or made now."""
@@ -164,37 +164,35 @@ class App:
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in answer.headers]
         return [*headers, *self._origin]
 
-    async def _stream(self, parts: Parts, send: Send) -> None:
-        async for part in self._made(parts):
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+    async def _stream(self, parts: Parts, receive: Receive, send: Send) -> None:
+        gone = asyncio.create_task(_gone(receive))
+        try:
+            async for part in self._made(parts):
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
 
     async def _made(self, parts: Parts) -> AsyncIterator[bytes | memoryview]:
-        """The parts, made in a thread, some ahead of those that are on their way."""
+        """The parts, some ahead of those that are on their way; no thread waits for a client that does not read."""
         loop = asyncio.get_running_loop()
-        ready: asyncio.Queue[bytes | memoryview | None] = asyncio.Queue()
-        room = threading.Semaphore(PARTS_AHEAD)
-        is_wanted = True
-
-        def make() -> None:
-            try:
-                for part in parts:
-                    room.acquire()
-                    if not is_wanted:
-                        return
-                    loop.call_soon_threadsafe(ready.put_nowait, part)
-            finally:
-                loop.call_soon_threadsafe(ready.put_nowait, None)
-
-        making = loop.run_in_executor(self._threads, make)
-        try:
-            while (part := await ready.get()) is not None:
+        ahead = loop.run_in_executor(self._threads, _some, parts)
+        while held := await ahead:
+            ahead = loop.run_in_executor(self._threads, _some, parts)
+            for part in held:
                 yield part
-                room.release()
-            await making
-        finally:
-            is_wanted = False
-            room.release()
+
+
+def _some(parts: Parts) -> list[bytes | memoryview]:
+    return list(islice(parts, PARTS_AHEAD))
+
+
+async def _gone(receive: Receive) -> None:
+    """Comes back when the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 _STATUS_LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}

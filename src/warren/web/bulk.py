@@ -36,22 +36,15 @@ def answer(index: Index, cluster: str, query: Mapping[str, Sequence[str]], about
         "total": int(chosen.size),
         "next": last,
     }
-    return Answer(200, _parts(index, cluster, page, show_all, head, about))
+    return Answer(200, _parts(index, page, show_all, head, about))
 
 
 def _parts(
-    index: Index,
-    cluster: str,
-    page: NDArray[np.int64],
-    show_all: bool,
-    head: Mapping[str, object],
-    about: Mapping[str, str],
+    index: Index, page: NDArray[np.int64], show_all: bool, head: Mapping[str, object], about: Mapping[str, str]
 ) -> Iterator[bytes]:
     yield dumps(head)[:-1] + b',"groups":['
     for at in range(0, page.size, GROUPS_A_PART):
-        numbers = page[at : at + GROUPS_A_PART].tolist()
-        names = index.group_names.take(pa.array(numbers, pa.int64())).to_pylist()
-        held = [status_of(index, n, cluster, name, show_all=show_all) for n, name in zip(numbers, names, strict=True)]
+        held = [status_of(index, number, show_all=show_all) for number in page[at : at + GROUPS_A_PART].tolist()]
         yield (b"," if at else b"") + b",".join(held)
     yield b'],"request":' + dumps(about) + b"}"
 

@@ -58,7 +58,9 @@ class Follower:
             log.warning("manifest %d cannot be read, answering from %d", sequence, manifest.sequence)
         began = time.monotonic()
         hidden = to_hide(manifest, pending)
-        self.index = build_index(Snapshot(self._store, manifest), hidden) if manifest.buckets else empty_index()
+        index = build_index(Snapshot(self._store, manifest), hidden) if manifest.buckets else empty_index()
+        index.texts.warm_up(self.index.texts)
+        self.index = index
         self._held = (max(sequence, manifest.sequence), _ids(pending))
         log.debug("snapshot %d indexed in %.0f ms", manifest.sequence, (time.monotonic() - began) * 1000)
 

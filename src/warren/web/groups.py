@@ -18,33 +18,19 @@ _OK = int(Status.OK)
 def group_status(index: Index, cluster: str, group: str, *, show_all: bool) -> bytes | None:
     """A group's verdict with all its partitions, or with those alone that are worse than OK; None if it is unknown."""
     number = index.number(cluster, group)
-    return None if number is None else status_of(index, number, cluster, group, show_all=show_all)
+    return None if number is None else status_of(index, number, show_all=show_all)
 
 
-def status_of(index: Index, number: int, cluster: str, group: str, *, show_all: bool) -> bytes:
+def status_of(index: Index, number: int, *, show_all: bool) -> bytes:
     """The verdict of a group that is known by its number, as JSON."""
     texts, begin, end = index.texts.of(number)
-    first, last = index.rows_of(number)
+    head, tail = texts.groups[number - texts.first_group]
     if show_all:
-        shown = texts.whole(begin, end)
-    elif index.of_groups["status"][number] == _OK:
-        shown = b""
-    else:
-        shown = texts.some(np.flatnonzero(index.columns["status"][first:last] != _OK) + first)
-    most = first - int(index.of_groups["first_row"][number]) + int(index.of_groups["maxlag_row"][number])
-    return (
-        b'{"cluster":%b,"group":%b,"status":"%b","complete":%b,"partitions":[%b],"partition_count":%d,"maxlag":%b,"totallag":%d}'
-        % (
-            dumps(cluster),
-            dumps(group),
-            _STATUS[index.of_groups["status"][number]].encode(),
-            str(to_number(index.complete[number])).encode(),
-            shown,
-            index.partition_count[number],
-            texts.one(most),
-            index.of_groups["totallag"][number],
-        )
-    )
+        return head + texts.whole(begin, end) + tail
+    if index.of_groups["status"][number] == _OK:
+        return head + tail
+    first, last = index.rows_of(number)
+    return head + texts.some(np.flatnonzero(index.columns["status"][first:last] != _OK) + first) + tail
 
 
 def not_found(cluster: str, group: str) -> bytes:

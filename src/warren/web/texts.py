@@ -1,6 +1,6 @@
 """The JSON of partitions, made for some thousand of them at a time by whole columns, when one is first asked for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,8 @@ class Texts:
     first_group: int
     first_row: int
     place_of_row: Ints
+    groups: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """What stands before and after the partitions of each group."""
 
     def whole(self, begin: int, end: int) -> bytes:
         """The partitions from one place to another."""
@@ -71,6 +73,11 @@ class PartitionTexts:
         base = int(self._starts[texts.first_group])
         return texts, int(self._starts[number]) - base, int(self._starts[number + 1]) - base
 
+    def warm_up(self, before: "PartitionTexts") -> None:
+        """Make what was asked for of the snapshot before, so that nobody has to wait for it."""
+        for chunk in set(before._made.copy()).intersection(self._chunk.tolist()):
+            self._made[chunk] = self._make(chunk)
+
     def _make(self, chunk: int) -> Texts:
         index = self._index
         begin, end = np.searchsorted(self._chunk, [chunk, chunk + 1]).tolist()
@@ -101,7 +108,26 @@ class PartitionTexts:
         )
         _, ends, data = lines.buffers()
         edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
-        return Texts(memoryview(data), edges, begin, int(index.first[begin]), np.flatnonzero(row >= 0))
+        texts = Texts(memoryview(data), edges, begin, int(index.first[begin]), np.flatnonzero(row >= 0))
+        texts.groups.extend(self._group(texts, number) for number in range(begin, end))
+        return texts
+
+    def _group(self, texts: Texts, number: int) -> tuple[bytes, bytes]:
+        index = self._index
+        of_groups = index.of_groups
+        most = int(index.first[number] - of_groups["first_row"][number] + of_groups["maxlag_row"][number])
+        head = b'{"cluster":%b,"group":%b,"status":"%b","complete":%b,"partitions":[' % (
+            dumps(index.clusters[index.group_cluster[number]]),
+            dumps(index.group_names[number].as_py()),
+            Status(of_groups["status"][number]).name.encode(),
+            str(to_number(index.complete[number])).encode(),
+        )
+        tail = b'],"partition_count":%d,"maxlag":%b,"totallag":%d}' % (
+            index.partition_count[number],
+            texts.one(most),
+            of_groups["totallag"][number],
+        )
+        return head, tail
 
     def _named(self, name: str, codes: NDArray[np.int32], row: Ints) -> pa.StringArray:
         # The last of the names is the empty one.
