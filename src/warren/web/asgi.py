@@ -27,6 +27,7 @@ CACHE_MOST = 64 << 20
 CACHE_ENTRY = 2_048
 """What an answer in the cache takes beside its own bytes."""
 QUERY_MOST = 8_192
+KNOWN_MOST = 10_000
 PARTS_AHEAD = 4
 
 
@@ -43,6 +44,7 @@ class App:
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="answer")
         self._cache: dict[bytes, tuple[bytes, bytes]] = {}
         self._cached = 0
+        self._known: dict[bytes, tuple[Handler, Request]] = {}
         self._cached_of: object = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,12 +70,11 @@ class App:
         if held is not None or not self._guard.is_open or b"?" in url or b"#" in url:
             return held
         try:
-            path = url.decode("ascii")
-            found = self._router.find(split(path))
-            handler = found[0].handlers.get("GET") if found else None
-            if found is None or handler is None or handler.is_slow:
+            known = self._known.get(url) or self._get(url)
+            if known is None:
                 return None
-            answer = handler.answer(Request("GET", unquoted(path), found[1]))
+            handler, request = known
+            answer = handler.answer(request)
         except Exception:  # noqa: BLE001 - the long way comes to it too, and says it
             return None
         if not isinstance(answer.body, bytes):
@@ -82,6 +83,18 @@ class App:
         if handler.is_cached:
             self._keep(url, answer, made)
         return made
+
+    def _get(self, url: bytes) -> tuple[Handler, Request] | None:
+        """Who answers a GET at once; remembered, as people ask for the same again and again."""
+        path = url.decode("ascii")
+        found = self._router.find(split(path))
+        handler = found[0].handlers.get("GET") if found else None
+        if found is None or handler is None or handler.is_slow:
+            return None
+        if len(self._known) >= KNOWN_MOST:
+            self._known.clear()
+        self._known[url] = handler, Request("GET", unquoted(path), found[1])
+        return self._known[url]
 
     def _whole(self, answer: Answer) -> tuple[bytes, bytes]:
         assert isinstance(answer.body, bytes)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from warren.web.go_json import dumps
 from warren.web.http import JSON
@@ -13,6 +14,17 @@ HEADERS_MOST = 32_768
 
 Quick = Callable[[bytes], tuple[bytes, bytes] | None]
 """The whole answer to a GET of a path, cut where the date goes; None where it takes the long way."""
+
+
+_made: tuple[object, bytes] = (None, b"")
+
+
+def _lines(state: ServerState) -> bytes:
+    """The headers that every answer has, of which the date changes once in a second."""
+    global _made  # noqa: PLW0603 - one line for all connections of the process
+    if _made[0] is not state.default_headers:
+        _made = state.default_headers, b"".join([b"%b: %b\r\n" % header for header in state.default_headers])
+    return _made[1]
 
 
 class _TooLargeError(Exception):
@@ -57,8 +69,7 @@ class Connection(HttpToolsProtocol):
             raise _TooLargeError
         if self._may_be_quick() and (ready := self.quick(self.url)) is not None:
             self._is_answered = True
-            dates = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
-            self.transport.write(dates.join(ready))
+            self.transport.write(_lines(self.server_state).join(ready))
             return
         super().on_headers_complete()
 
