@@ -28,6 +28,7 @@ CACHE_ENTRY = 2_048
 """What an answer in the cache takes beside its own bytes."""
 QUERY_MOST = 8_192
 KNOWN_MOST = 10_000
+KNOWN_URL_MOST = 500
 PARTS_AHEAD = 4
 
 
@@ -91,10 +92,13 @@ class App:
         handler = found[0].handlers.get("GET") if found else None
         if found is None or handler is None or handler.is_slow:
             return None
+        known = handler, Request("GET", unquoted(path), found[1])
         if len(self._known) >= KNOWN_MOST:
             self._known.clear()
-        self._known[url] = handler, Request("GET", unquoted(path), found[1])
-        return self._known[url]
+        # Long ones are nobody's, and would take much memory.
+        if len(url) <= KNOWN_URL_MOST:
+            self._known[url] = known
+        return known
 
     def _whole(self, answer: Answer) -> tuple[bytes, bytes]:
         assert isinstance(answer.body, bytes)
