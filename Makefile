@@ -27,7 +27,7 @@ check: $(INSTALLED) ## check format, lint, types and imports
 	$(BIN)/mypy src tests $(wildcard benchmarks)
 	$(BIN)/lint-imports
 
-bench: $(INSTALLED) ## measure catch-up and cycle time, as a table and as JSON
+bench: $(INSTALLED) ## measure catch-up, cycles, heads and the API, as tables and as JSON
 	$(BIN)/python -m benchmarks
 
 format: $(INSTALLED) ## format the code and fix what can be fixed

@@ -1,9 +1,9 @@
-"""`python -m benchmarks [catch_up|cycle|heads ...]`: run all benchmarks, or the named ones, one after the other."""
+"""`python -m benchmarks [catch_up|cycle|heads|serve ...]`: run all benchmarks, or the named ones, one by one."""
 
 import subprocess
 import sys
 
-ALL = ("catch_up", "cycle", "heads")
+ALL = ("catch_up", "cycle", "heads", "serve")
 
 
 def main() -> int:

@@ -40,8 +40,9 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         recorded = list(record(Path(folder), options.partitions, INTERVALS + FULL - 1))
-        Replay(Store(Path(folder)), recorded, options.every).start()
-        show("serve", measure(Path(folder), options))
+        replay = Replay(Store(Path(folder)), recorded, options.every)
+        replay.start()
+        show("serve", measure(Path(folder), replay, options))
 
 
 FULL = 3
@@ -53,19 +54,26 @@ class Replay(threading.Thread):
 
     def __init__(self, store: Store, recorded: list[Manifest], every_s: float) -> None:
         super().__init__(daemon=True)
-        self._store, self._recorded, self._every_s = store, recorded, every_s
+        self._store, self._recorded, self.every_s = store, recorded, every_s
+        self._published = threading.Event()
+
+    def wait_for_next(self) -> None:
+        """Wait until the next one is published."""
+        self._published.clear()
+        self._published.wait()
 
     def run(self) -> None:
         """One after another, for ever."""
         # Only the last ones: their windows are full.
         number = self._recorded[-1].sequence
         for manifest in cycle(self._recorded[-FULL:]):
-            time.sleep(self._every_s)
+            time.sleep(self.every_s)
             number += 1
             self._store.publish(replace(manifest, sequence=number, now_ms=time.time_ns() // 1_000_000))
+            self._published.set()
 
 
-def measure(folder: Path, options: argparse.Namespace) -> list[dict[str, object]]:
+def measure(folder: Path, replay: Replay, options: argparse.Namespace) -> list[dict[str, object]]:
     """A row for each kind of request."""
     groups = options.partitions // PARTITIONS_PER_GROUP
     consumers = [f"/v3/kafka/local/consumer/{group_name(group)}" for group in range(groups)]
@@ -88,7 +96,7 @@ def measure(folder: Path, options: argparse.Namespace) -> list[dict[str, object]
                     )
                     print(rows[-1], flush=True)
             if not cached:
-                rows.append({"what": "/metrics, first scrape", **_scrapes(served, options.every)})
+                rows.append({"what": "/metrics, first scrape", **_scrapes(served, replay)})
                 print(rows[-1], flush=True)
             print(f"memory of the server: {peak_mib(served.pid)} MiB")
     return rows
@@ -102,20 +110,22 @@ def _ask(port: int, paths: list[str], seconds: float, connections: int) -> dict[
     return found
 
 
-def _scrapes(served: "Served", every_s: float) -> dict[str, object]:
-    """Once after each new snapshot."""
+def _scrapes(served: "Served", replay: Replay) -> dict[str, object]:
+    """Once after each new snapshot, when it has been indexed."""
     times = []
-    size = samples = 0
+    size = 0
+    buffer = memoryview(bytearray(1 << 30))
     for _ in range(7):
+        replay.wait_for_next()
+        time.sleep(replay.every_s / 2)
         began = time.perf_counter()
         with socket.create_connection(("127.0.0.1", served.port)) as connection:
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: load\r\nConnection: close\r\n\r\n")
-            parts = []
-            while part := connection.recv(1 << 20):
-                parts.append(part)
+            size = 0
+            while count := connection.recv_into(buffer[size:], 1 << 20):
+                size += count
         times.append((time.perf_counter() - began) * 1000)
-        size, samples = sum(map(len, parts)), sum(part.count(b"\n") for part in parts)
-        time.sleep(every_s)
+    samples = bytes(buffer[:size]).count(b"\n")
     times.sort()
     return {
         "rate": "-",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from warren import __version__
 from warren.config import Config
+from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.web.http import Answer
 from warren.web.index import Index
@@ -24,6 +25,8 @@ ROWS_AT_ONCE = 32_768
 """Pieces of some megabytes: one is made while the one before it is sent."""
 
 Ints = NDArray[np.int64]
+
+_STATUS = pa.array([str(int(status)) for status in Status])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def _of_partitions(index: Index) -> Iterator[Family]:
     yield Family(name, text, lines.of(*lines.burrow(name), columns["end_offset"], whole))
     name = "burrow_kafka_topic_partition_status"
     text = "The verdict on a partition whose window is full: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND"
-    yield Family(name, text, lines.of(*lines.burrow(name), columns["status"], whole))
+    yield Family(name, text, lines.of(*lines.burrow(name), columns["status"], whole, _STATUS))
     name = "burrow_kafka_consumer_partition_lag"
     lag = np.maximum(columns["current_lag"], 0)
     samples = chain(lines.of(*lines.burrow(name), lag), lines.never_committed(*lines.burrow(name)))
@@ -120,7 +123,7 @@ class _Lines:
         before = _joined(f'\n{name}{{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
         return before, _joined('",topic="', self._topic, '"} ')
 
-    def exporter(self, name: str) -> tuple[pa.StringArray, pa.StringArray]:
+    def exporter(self, name: str) -> tuple[pa.StringArray, str]:
         """The same by the names that dashboards of other exporters ask for.
 
         Theirs have the member's host and client too, with which a series would end at every rebalance.
@@ -129,10 +132,15 @@ class _Lines:
             f'\n{name}{{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic,
             '",partition="',
         )  # fmt: skip
-        return before, pa.array(['"} '] * len(before), pa.string())
+        return before, '"} '
 
     def of(
-        self, before: pa.StringArray, after: pa.StringArray, values: NDArray[np.generic], rows: Ints | None = None
+        self,
+        before: pa.StringArray,
+        after: pa.StringArray | str,
+        values: NDArray[np.generic],
+        rows: Ints | None = None,
+        texts: pa.StringArray | None = None,
     ) -> Iterator[bytes | memoryview]:
         """The samples of all rows, or of some, in pieces that stay within the processor's reach."""
         is_all = rows is None or rows.size == self._index.rows
@@ -140,7 +148,8 @@ class _Lines:
         for at in range(0, count, ROWS_AT_ONCE):
             some = slice(at, at + ROWS_AT_ONCE) if is_all or rows is None else rows[at : at + ROWS_AT_ONCE]
             run, partition = self._run_of_row[some], self._index.columns["partition"][some]
-            yield self._piece(before, after, run, partition, values[some])
+            shown = _texts(values[some]) if texts is None else texts.take(pa.array(values[some]))
+            yield self._piece(before, after, run, partition, shown)
 
     def never_committed(self, before: pa.StringArray, after: pa.StringArray) -> Iterator[bytes | memoryview]:
         """A zero for partitions that a group never committed to, of topics to which it does, as Burrow has it."""
@@ -149,21 +158,19 @@ class _Lines:
         missing = np.flatnonzero(row < 0)
         for at in range(0, missing.size, ROWS_AT_ONCE):
             some = missing[at : at + ROWS_AT_ONCE]
-            nothing = np.zeros(some.size, dtype=np.int64)
-            yield self._piece(before, after, run[some], number[some], nothing)
+            yield self._piece(before, after, run[some], number[some], "0")
 
     def _piece(
         self,
         before: pa.StringArray,
-        after: pa.StringArray,
+        after: pa.StringArray | str,
         run: Ints,
         partition: NDArray[np.generic],
-        values: NDArray[np.generic],
+        shown: pa.StringArray | str,
     ) -> memoryview:
         runs = pa.array(run)
-        return _bytes_of(
-            _joined(before.take(runs), self._numbers.take(pa.array(partition)), after.take(runs), _texts(values))
-        )
+        behind = after if isinstance(after, str) else after.take(runs)
+        return _bytes_of(_joined(before.take(runs), self._numbers.take(pa.array(partition)), behind, shown))
 
 
 def _of_groups(index: Index) -> Iterator[Family]:

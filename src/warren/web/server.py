@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
 import uvicorn
 
 from warren.config import Config, HttpServer
@@ -22,6 +24,8 @@ from warren.web.follow import Follower
 log = logging.getLogger(__name__)
 
 BACKLOG = 1_024
+KEPT_MOST = 256 << 20
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 SWITCH_S = 0.001
 """How long a thread that indexes a snapshot may keep the interpreter from one that answers."""
 
@@ -55,9 +59,19 @@ def url_of(server: HttpServer, held: socket.socket) -> str:
     return f"{'https' if server.tls else 'http'}://{shown}:{port}"
 
 
+def _keep_memory() -> None:
+    """Ask the C library to keep what is freed: every scrape needs as much as the one before, and new pages cost."""
+    with contextlib.suppress(AttributeError, OSError, NotImplementedError):
+        libc = ctypes.CDLL(None)
+        for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
+            libc.mallopt(option, KEPT_MOST)
+        pa.set_memory_pool(pa.system_memory_pool())
+
+
 async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[list[str]], None]) -> None:
     """Answer on all listeners until told to stop; `on_listening` hears where."""
     sys.setswitchinterval(SWITCH_S)
+    _keep_memory()
     servers = config.listeners
     sockets = {name: listen(server) for name, server in servers.items()}
     data_dir = config.pipeline.data_dir
