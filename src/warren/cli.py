@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="a real Kafka with a group of every kind, judged live")
     demo.add_argument("--minutes", type=float, help="stop after so many minutes")
+    demo.add_argument("--port", type=int, help="where the API answers; default: 8000, or a free one")
     demo.add_argument("--keep", type=Path, metavar="DIR", help="keep Kafka's and Warren's data in DIR")
     demo.set_defaults(command=_demo)
     return parser
@@ -205,7 +206,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from warren.demo.run import run_demo
 
-    return run_demo(minutes=options.minutes, keep=options.keep)
+    return run_demo(minutes=options.minutes, keep=options.keep, port=options.port)
 
 
 if __name__ == "__main__":

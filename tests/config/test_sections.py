@@ -120,3 +120,11 @@ def test_a_bad_value_is_told_with_place_value_and_what_is_allowed(
 def test_every_attribute_but_the_name_is_a_key_with_a_check(section: type) -> None:
     attributes = {key.attribute for key in keys_of(section).values()}
     assert attributes == {field.name for field in fields(section)} - {"name"}
+
+
+def test_a_mistake_shows_nothing_of_what_a_table_holds(tmp_path: Path) -> None:
+    lines = ["[pipeline]", 'spark-conf = {spark.password = "geheim", "sparky.x" = {deep = "geheim"}}', REST_OF_THE_FILE]
+    (tmp_path / "burrow.toml").write_text("\n".join(lines))
+    (mistake,) = read(tmp_path)[1].mistakes
+    assert "sparky.x.deep is no Spark setting" in mistake
+    assert "geheim" not in mistake

@@ -2,11 +2,16 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.kit.servers import Client
+from warren.demo.run import run_demo
+from warren.errors import DemoError
 
 
 def children_of(marker: str) -> list[int]:
@@ -25,16 +30,32 @@ def children_of(marker: str) -> list[int]:
 def test_the_demo_comes_up_shows_verdicts_and_ends_all_it_started(tmp_path: Path) -> None:
     marker = f"WARREN_TEST_DEMO={tmp_path.name}-{os.getpid()}"
     name, _, value = marker.partition("=")
-    done = subprocess.run(
+    demo = subprocess.Popen(
         [sys.executable, "-m", "warren.cli", "demo", "--minutes", "0.7", "--keep", str(tmp_path / "kept")],
         env={**os.environ, name: value},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=400,
-        check=False,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert re.search(r"^warren demo ready", done.stdout, re.MULTILINE)
-    for group in ("healthy", "stalled", "slow"):
-        assert group in done.stdout
+    assert demo.stdout is not None
+    shown, url = "", None
+    for line in demo.stdout:
+        shown += line
+        if ready := re.match(r"warren demo ready: (http://\S+),", line):
+            url = ready[1]
+            groups = Client(url).json("/v3/kafka/demo/consumer")["consumers"]
+            assert {"email-stalled", "recommendations-slow"} <= set(groups), groups
+    assert demo.wait(60) == 0, shown[-4000:]
+    assert url is not None, shown
+    for kind in ("healthy", "stalled", "slow"):
+        assert kind in shown
+    command = next(line for line in shown.splitlines() if "/lag " in line).split()[1]
+    assert command.startswith(f"{url}/v3/kafka/demo/consumer/")
     assert children_of(marker) == []
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(DemoError, match=rf"--port {port}: it is taken"):
+            run_demo(port=port)

@@ -47,9 +47,14 @@ class Findings:
 
 
 def shown(value: object) -> str:
-    """A value of the file as it may stand in a message: one line, not too long."""
-    words = json.dumps(value, ensure_ascii=False, default=str)
+    """A value of the file as it may stand in a message: one line, not too long, of a table only the names in it."""
+    words = json.dumps(_names_alone(value), ensure_ascii=False, default=str)
     return words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS]}…"
+
+
+def _names_alone(value: object) -> object:
+    # What a table holds may be secret under any name.
+    return dict.fromkeys(value, "…") if isinstance(value, dict) else value
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,12 +18,13 @@ from rich.console import Console
 from rich.live import Live
 
 from warren.demo.broker import Kafka
-from warren.demo.workload import stop_all
+from warren.demo.workload import Stalled, stop_all
 from warren.demo.workload.cast import Cast, demo_cast, prepare_topics
 from warren.errors import DemoError, NoSnapshot, SnapshotError
 from warren.report import groups_table, open_snapshot, worst_first
 from warren.snapshot.reader import Snapshot, status_name
 
+USUAL_PORT = 8000
 _FIRST_VERDICTS_S = 300.0
 _STOP_S = 30.0
 _LOOK_S = 0.5
@@ -34,15 +36,22 @@ kill -9 "-$0"
 """
 
 
-def run_demo(*, minutes: float | None = None, keep: Path | None = None, console: Console | None = None) -> int:
+def run_demo(
+    *,
+    minutes: float | None = None,
+    keep: Path | None = None,
+    port: int | None = None,
+    console: Console | None = None,
+) -> int:
     """Run the demo until Ctrl-C, or for so many minutes; raises DemoError when a part does not come up.
 
-    Everything lives in a temporary directory, or in `keep`, which stays.
+    Everything lives in a temporary directory, or in `keep`, which stays. Without a `port` the API takes its usual one,
+    or any other if that is taken.
     """
     console = console or Console()
     with contextlib.ExitStack() as parts, _interrupts():
         try:
-            _run(parts, console, minutes, keep)
+            _run(parts, console, minutes, keep, _free_port(port))
         except KeyboardInterrupt:
             console.print("Stopping: Warren, the groups, the producers, Kafka.")
         finally:
@@ -53,7 +62,7 @@ def run_demo(*, minutes: float | None = None, keep: Path | None = None, console:
     return 0
 
 
-def _run(parts: contextlib.ExitStack, console: Console, minutes: float | None, keep: Path | None) -> None:
+def _run(parts: contextlib.ExitStack, console: Console, minutes: float | None, keep: Path | None, port: int) -> None:
     home = _home(parts, keep)
     with _step(console, "Kafka (the first time its jars are fetched)"):
         kafka = parts.enter_context(Kafka(1, home / "kafka"))
@@ -62,14 +71,18 @@ def _run(parts: contextlib.ExitStack, console: Console, minutes: float | None, k
     cast = demo_cast(kafka.bootstrap)
     with _step(console, f"{len(cast.producers)} producers and {len(cast.groups)} consumer groups"):
         _start_cast(parts, cast)
-    (home / "burrow.toml").write_text(demo_config(kafka.bootstrap), encoding="utf-8")
+    (home / "burrow.toml").write_text(demo_config(kafka.bootstrap, port), encoding="utf-8")
     log_path = home / "warren.log"
     with _step(console, "Spark and the first verdicts"):
         warren = parts.enter_context(_warren(home, log_path))
         _await_verdicts(home, warren, log_path, cast)
     data = home / _DATA_DIR
-    _say(console, f"warren demo ready: {len(cast.groups)} groups on {kafka.bootstrap}, all files in {home}")
-    _say(console, f"Try in another terminal: warren groups --data-dir {data}")
+    url = f"http://127.0.0.1:{port}"
+    _say(console, f"warren demo ready: {url}, {len(cast.groups)} groups on {kafka.bootstrap}, all files in {home}")
+    _say(console, "Try in another terminal:")
+    stalled = next(group.group for group in cast.groups if isinstance(group, Stalled))
+    for command in to_try(url, data, stalled):
+        _say(console, f"  {command}")
     until = math.inf if minutes is None else time.monotonic() + minutes * 60
     with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
         told: dict[str, str] = {}
@@ -96,7 +109,27 @@ def _show(console: Console, live: Live | None, snapshot: Snapshot, told: dict[st
     return statuses
 
 
-def demo_config(bootstrap: str) -> str:
+def to_try(url: str, data: Path, group: str) -> list[str]:
+    """Commands that show what Warren tells."""
+    return [
+        f"warren groups --data-dir {data}",
+        f"curl {url}/v3/kafka/demo/consumer/{group}/lag        # as Burrow answers it",
+        f"curl {url}/v3/kafka/demo/consumer/{group}/explain    # and why",
+        f"curl '{url}/v3/kafka/demo/lag?status=WARN,ERR'       # all groups in trouble",
+        f"curl {url}/metrics                                   # for Prometheus",
+        f"{url}/docs in a browser, to try the rest",
+    ]
+
+
+def _free_port(wanted: int | None) -> int:
+    """The port that is wanted; a DemoError if it is taken."""
+    for port in (USUAL_PORT, 0) if wanted is None else (wanted,):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)) as held:
+            return int(held.getsockname()[1])
+    raise DemoError(f"--port {wanted}: it is taken; name another, or none for any that is free")
+
+
+def demo_config(bootstrap: str, port: int) -> str:
     """The burrow.toml of the demo: one cluster, looked at every two seconds."""
     return f"""[cluster.demo]
 class-name = "kafka"
@@ -110,7 +143,7 @@ cluster = "demo"
 servers = ["{bootstrap}"]
 
 [httpserver.demo]
-address = "127.0.0.1:0"
+address = "127.0.0.1:{port}"
 
 [pipeline]
 trigger = 2.0

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import logging
+import os
 import socket
 import ssl
 import sys
@@ -45,9 +46,9 @@ def listen(server: HttpServer) -> socket.socket:
     try:
         made = socket.create_server((server.host, server.port), family=family, backlog=BACKLOG, dualstack_ipv6=is_both)
     except OSError as error:
-        raise WarrenError(
-            f"[httpserver.{server.name}] cannot listen at {server.address!r}: {error.strerror or error}"
-        ) from error
+        # Python's own words repeat the address.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise WarrenError(f"[httpserver.{server.name}] cannot listen at {server.address!r}: {reason}") from error
     made.setblocking(False)
     return made
 
@@ -76,11 +77,11 @@ async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[lis
     sockets = {name: listen(server) for name, server in servers.items()}
     data_dir = config.pipeline.data_dir
     follower = Follower(data_dir)
-    follower.look()
-    follower.start()
     guard = Guard.of(config)
     app = App(Api(config, follower, RequestBox(data_dir)), guard, config.general.access_control_allow_origin)
     running = [_Listener(_settings(app, config, server)) for server in servers.values()]
+    follower.look()
+    follower.start()
     tasks = [asyncio.create_task(one.serve([held])) for one, held in zip(running, sockets.values(), strict=True)]
     urls = [url_of(server, sockets[name]) for name, server in servers.items()]
     for url in urls:
