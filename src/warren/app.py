@@ -16,6 +16,7 @@ from warren.logs import set_level
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
+from warren.sinks.lake import LakeFollower, LakeWriter
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.samples import ClusterSample, Target
@@ -23,6 +24,9 @@ from warren.sources.watch import Watch
 from warren.web.process import WebServer
 
 log = logging.getLogger(__name__)
+
+Follow = Callable[[Manifest], None]
+"""Takes note of a snapshot that was published, without holding up the next."""
 
 COMMITTED_TIMEOUT_S = 60.0
 LOOK_TIMEOUT_S = 10.0
@@ -54,7 +58,12 @@ def running(config: Config) -> Iterator["Warren"]:
             watch.doubt,
             on_level=set_level,
         )
-        yield Warren(cycles, ahead, web.urls())
+        follow: list[Follow] = []
+        if pipeline.history_days:
+            lake = LakeFollower(LakeWriter(store.root, pipeline.history_days))
+            parts.callback(lake.close)
+            follow.append(lake.follow)
+        yield Warren(cycles, ahead, web.urls(), follow)
 
 
 def targets(config: Config) -> list[Target]:
@@ -107,9 +116,12 @@ class LookAhead:
 class Warren:
     """The judging loop, and where the API answers."""
 
-    def __init__(self, cycles: Cycles, ahead: LookAhead, urls: Sequence[str] = ()) -> None:
+    def __init__(
+        self, cycles: Cycles, ahead: LookAhead, urls: Sequence[str] = (), follow: Sequence[Follow] = ()
+    ) -> None:
         self.cycles = cycles
         self.urls = urls
+        self._follow = follow
         self._ahead = ahead
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
@@ -128,6 +140,8 @@ class Warren:
                 manifest = self.cycles.manifest
             else:
                 _log_progress(manifest, time.monotonic() - began)
+                for follow in self._follow:
+                    follow(manifest)
                 if on_cycle:
                     on_cycle(manifest)
             due = max(due + self.cycles.trigger_s, time.monotonic()) if manifest.is_ready else time.monotonic()

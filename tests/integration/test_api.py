@@ -101,6 +101,9 @@ def test_verdicts_are_those_of_the_snapshot(live: Live) -> None:
     assert live.client.json(group_path(ODD, "status", "main"))["status"]["group"] == ODD
     reasons = live.client.json(group_path("export", "explain", "main"))["explanation"]["partitions"]
     assert all("all at offset" in partition["reason"] for partition in reasons), reasons
+    assert live.client.json(group_path("export", "history", "main"))["history"], (
+        "a point was written with the first cycle"
+    )
     only = live.client.json("/v3/kafka/main/lag?status=ERR")
     assert [group["group"] for group in only["groups"]] == ["export"]
 

@@ -21,7 +21,7 @@ OPERATIONS = [
     *(f"GET {path}" for path in ("/burrow/admin", "/burrow/admin/ready", "/metrics", "/openapi.json", "/docs")),
     *("GET /v3/kafka", f"GET {CLUSTER}", f"GET {CLUSTER}/lag", f"GET {CLUSTER}/topic", f"GET {CLUSTER}/consumer"),
     *(f"GET {CLUSTER}/topic/{{topic}}", f"GET {CLUSTER}/topic/{{topic}}/consumers"),
-    *(f"GET {CONSUMER}{what}" for what in ("", "/status", "/lag", "/explain")),
+    *(f"GET {CONSUMER}{what}" for what in ("", "/status", "/lag", "/explain", "/history")),
     *(f"DELETE {CONSUMER}", f"DELETE {CONSUMER}/topic/{{topic}}"),
     *("GET /v3/config", "GET /v3/admin/loglevel", "POST /v3/admin/loglevel"),
     *(f"GET /v3/config/{kind}" for kind in KINDS),

@@ -129,6 +129,7 @@ class Pipeline:
     buckets: Annotated[int, whole(1, 4096)] = 8
     max_records: Annotated[int, whole(1_000, 1_000_000_000)] = 5_000_000
     driver_memory: Annotated[str, JVM_SIZE] = "4g"
+    history_days: Annotated[int, whole(0, 3650, "days")] = 30
 
 
 @dataclass(frozen=True)

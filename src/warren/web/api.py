@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from warren.config import Config
+from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.logs import LEVELS, set_level
+from warren.snapshot.lake import group_history
 from warren.snapshot.requests import Kind, RequestBox
 from warren.web import bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
 from warren.web.go_json import dumps
-from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer
+from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer, number_in
 from warren.web.index import Index
-from warren.web.openapi import document
+from warren.web.openapi import HOURS_MOST, document
 from warren.web.page import PAGE, PAGE_POLICY
 from warren.web.readiness import not_ready
 
@@ -83,6 +85,7 @@ class Api:
             get(f"{consumer}/status", self.status, is_cached=True),
             get(f"{consumer}/lag", self.lag, is_cached=True),
             get(f"{consumer}/explain", self.explain, is_cached=True, is_slow=True),
+            get(f"{consumer}/history", self.history, is_slow=True),
             Route(f"{consumer}/topic/{{topic}}", {"DELETE": delete}),
             get("/v3/config", self.config),
             *(get(f"/v3/config/{kind}", self.modules) for kind in kinds),
@@ -190,6 +193,26 @@ class Api:
         if found is None:
             return self._error(request, 404, "cluster or consumer not found")
         return self._good(request, "consumer verdict explained", explanation=found)
+
+    def history(self, request: Request) -> Answer:
+        """A group's lag and verdict over time, a point a minute, fewer of days that are over."""
+        cluster, group = request.names["cluster"], request.names["consumer"]
+        since_ms = self._clock_ms() - (number_in(request.query, "hours", HOURS_MOST) or 1) * 3_600_000
+        rows = group_history(self._config.pipeline.data_dir, cluster, group, since_ms).to_pylist()
+        if not rows and self.index.number(cluster, group) is None:
+            return self._error(request, 404, "cluster or consumer not found")
+        points = [
+            {
+                "time": row["time_ms"],
+                "status": Status(row["status"]).name,
+                "worst": Status(row["worst_status"]).name,
+                "since": row["since_ms"],
+                "totallag": row["totallag"],
+                "maxlag": row["maxlag"],
+            }
+            for row in rows
+        ]
+        return self._good(request, "consumer history returned", history=points)
 
     def delete(self, request: Request) -> Answer:
         """Forget a group, or one topic of it, until it commits again."""

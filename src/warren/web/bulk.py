@@ -12,7 +12,7 @@ from warren.domain.rules import Status
 from warren.errors import RequestError
 from warren.web.go_json import dumps
 from warren.web.groups import status_of
-from warren.web.http import Answer
+from warren.web.http import Answer, number_in
 from warren.web.index import Index
 
 GROUPS_A_PART = 200
@@ -26,7 +26,7 @@ def answer(index: Index, cluster: str, query: Mapping[str, Sequence[str]], about
     """The groups that are asked for, in the order of their names, after the cluster's roll-up."""
     chosen = _chosen(index, cluster, query)
     show_all = _one(query, "partitions", "bad", ("bad", "all")) == "all"
-    limit = _limit(query)
+    limit = number_in(query, "limit", LIMIT_MOST)
     page = chosen[:limit]
     last = index.group_names[int(page[-1])].as_py() if page.size and page.size < chosen.size else None
     head = {
@@ -96,15 +96,6 @@ def _pattern(pattern: str) -> str:
     """A name with * and ? in it, as a regular expression of RE2, which never takes for ever."""
     special = {"*": ".*", "?": "."}
     return "(?s)^" + "".join(special.get(character) or re.escape(character) for character in pattern) + "$"
-
-
-def _limit(query: Mapping[str, Sequence[str]]) -> int | None:
-    given = query.get("limit", ("",))[-1]
-    if not given:
-        return None
-    if not given.isascii() or not given.isdigit() or not 0 < int(given[:10]) <= LIMIT_MOST:
-        raise RequestError(f"limit must be a number from 1 to {LIMIT_MOST:,}, not {given[:20]!r}")
-    return int(given)
 
 
 def _one(query: Mapping[str, Sequence[str]], name: str, default: str, allowed: Sequence[str]) -> str:

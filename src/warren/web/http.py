@@ -112,6 +112,16 @@ def cleaned(raw_path: str) -> str:
     return "/" + "/".join(kept)
 
 
+def number_in(query: Mapping[str, Sequence[str]], name: str, most: int) -> int | None:
+    """A number from 1 on that a question holds; None where it holds none."""
+    given = query.get(name, ("",))[-1]
+    if not given:
+        return None
+    if not given.isascii() or not given.isdigit() or len(given) > 10 or not 0 < int(given) <= most:
+        raise RequestError(f"{name} must be a number from 1 to {most:,}, not {given[:20]!r}")
+    return int(given)
+
+
 def json_answer(value: object, status: int = 200) -> Answer:
     """A value as Burrow would answer it."""
     return Answer(status, dumps(value))

@@ -13,25 +13,35 @@ _NAMES = {
     "topic": "A topic",
     "name": "The name of a section",
 }
-_BULK = (
-    (
-        "status",
-        "Only groups of these: OK, WARN, ERR, with commas between",
-        {"type": "string", "pattern": "^(OK|WARN|ERR)(,(OK|WARN|ERR))*$"},
+HOURS_MOST = 24 * 3_650
+_QUERIES: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
+    "/v3/kafka/{cluster}/lag": (
+        (
+            "status",
+            "Only groups of these: OK, WARN, ERR, with commas between",
+            {"type": "string", "pattern": "^(OK|WARN|ERR)(,(OK|WARN|ERR))*$"},
+        ),
+        (
+            "group",
+            "Only groups whose name fits; * and ? stand for any characters",
+            {"type": "string", "pattern": rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$"},
+        ),
+        ("partitions", "All partitions of each group, or only those worse than OK", {"enum": ["bad", "all"]}),
+        (
+            "limit",
+            "At most so many groups; the answer's `next` is the `after` of the next page",
+            {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST},
+        ),
+        ("after", "Only groups whose name comes after this one", {"type": "string"}),
     ),
-    (
-        "group",
-        "Only groups whose name fits; * and ? stand for any characters",
-        {"type": "string", "pattern": rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$"},
+    "/v3/kafka/{cluster}/consumer/{consumer}/history": (
+        (
+            "hours",
+            "How far to look back, one hour if not said",
+            {"type": "integer", "minimum": 1, "maximum": HOURS_MOST},
+        ),
     ),
-    ("partitions", "All partitions of each group, or only those worse than OK", {"enum": ["bad", "all"]}),
-    (
-        "limit",
-        "At most so many groups; the answer's `next` is the `after` of the next page",
-        {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST},
-    ),
-    ("after", "Only groups whose name comes after this one", {"type": "string"}),
-)
+}
 _ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}
 _TEXTS = {"/burrow/admin": "text/plain", "/burrow/admin/ready": "text/plain", "/docs": "text/html"}
 
@@ -90,10 +100,10 @@ def _operation(path: str, method: str, summary: str, *, is_open: bool) -> dict[s
         for part in path.split("/")
         if part.startswith("{")
     ]
-    if path == "/v3/kafka/{cluster}/lag":
-        parameters += [
-            {"name": name, "in": "query", "description": text, "schema": schema} for name, text, schema in _BULK
-        ]
+    parameters += [
+        {"name": name, "in": "query", "description": text, "schema": schema}
+        for name, text, schema in _QUERIES.get(path, ())
+    ]
     responses = {"200": {"description": summary, "content": _content(path)}, "4XX": _ERROR}
     if path == "/burrow/admin/ready":
         responses["503"] = {"description": "Not ready, and why", "content": {"text/plain": {}}}

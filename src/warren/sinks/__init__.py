@@ -1,0 +1,1 @@
+"""The edge out: what follows the snapshots and hands them on."""

@@ -1,0 +1,165 @@
+"""Writes the history of groups: a point a minute, merged into hours and days, thinned with age, bounded.
+
+It follows the snapshots beside the cycle and needs no state of its own: what has been written is in the names of the
+files. A file appears whole or not at all. Files that were merged are removed after the longer one is there, so a crash
+in between leaves some moments twice, which readers see through and the next pass tidies.
+"""
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from warren.errors import CorruptSnapshot
+from warren.snapshot.lake import HISTORY, LakeFile, Span, file_name, lake_files, lake_folder
+from warren.snapshot.manifest import Manifest
+from warren.snapshot.store import Store
+
+log = logging.getLogger(__name__)
+
+MINUTE_MS = 60_000
+LENGTH_MS = {Span.HOUR: 3_600_000, Span.DAY: 86_400_000}
+OLD_STEP_MS = 600_000
+"""How far apart points are in a day that is over; changes of status stay."""
+MERGED_FROM = {Span.HOUR: Span.MINUTE, Span.DAY: Span.HOUR}
+
+
+class LakeWriter:
+    """Writes one data directory's history."""
+
+    def __init__(self, data_dir: Path, keep_days: int) -> None:
+        self._data_dir = data_dir
+        self._store = Store(data_dir)
+        self._keep_days = keep_days
+        self._folder = lake_folder(data_dir)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for draft in self._folder.glob("*.draft"):
+            draft.unlink(missing_ok=True)
+        self._last_ms = max((file.to_ms for file in lake_files(data_dir)), default=0)
+
+    def record(self, manifest: Manifest) -> bool:
+        """Write a point of every group if the last one is of another minute; says whether it did."""
+        if manifest.now_ms // MINUTE_MS <= self._last_ms // MINUTE_MS:
+            return False
+        count = len(manifest.buckets)
+        for number, bucket in enumerate(manifest.buckets):
+            groups = self._store.read_parquet(bucket.groups)
+            if groups.num_rows:
+                name = file_name(Span.MINUTE, number, count, manifest.now_ms, manifest.now_ms)
+                self._write(name, to_points(groups, manifest.now_ms))
+        self._last_ms = manifest.now_ms
+        return True
+
+    def tidy(self, now_ms: int) -> None:
+        """Merge what belongs to an hour or a day that is over, and remove what is too old."""
+        files = lake_files(self._data_dir)
+        for span, source in MERGED_FROM.items():
+            for (bucket, buckets, start_ms), own in _over(files, source, LENGTH_MS[span], now_ms).items():
+                self._merge(span, bucket, buckets, start_ms, own)
+            files = lake_files(self._data_dir)
+        for file in files:
+            if file.to_ms < now_ms - self._keep_days * LENGTH_MS[Span.DAY]:
+                file.path.unlink(missing_ok=True)
+
+    def _merge(self, span: Span, bucket: int, buckets: int, start_ms: int, files: Iterable[LakeFile]) -> None:
+        name = file_name(span, bucket, buckets, start_ms, start_ms + LENGTH_MS[span] - 1)
+        # One that is there already was made before a crash, or before late points of its time.
+        sources = [file.path for file in files]
+        whole = [path for path in (*sources, self._folder / name) if path.exists()]
+        tables = [pq.read_table(path, schema=HISTORY) for path in whole]
+        merged = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("cluster", "group", "time_ms")])
+        self._write(name, thinned(merged, OLD_STEP_MS) if span is Span.DAY else thinned(merged, 0))
+        for path in sources:
+            path.unlink(missing_ok=True)
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        draft = self._folder / f"{name}.{uuid.uuid4().hex[:8]}.draft"
+        try:
+            pq.write_table(table, draft, row_group_size=16_384, compression="zstd")
+            with draft.open("rb") as written:
+                os.fsync(written.fileno())
+            draft.rename(self._folder / name)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def to_points(groups: pa.Table, now_ms: int) -> pa.Table:
+    """A snapshot's groups as a moment of their history."""
+    time_ms = pa.array(np.full(groups.num_rows, now_ms, dtype=np.int64))
+    table = groups.append_column("time_ms", time_ms).select(HISTORY.names).cast(HISTORY)
+    return table.sort_by([("cluster", "ascending"), ("group", "ascending")])
+
+
+def thinned(table: pa.Table, step_ms: int) -> pa.Table:
+    """Sorted rows, of each group one in a step and each change of status; with no step each moment once."""
+    if table.num_rows < 2:
+        return table
+    time_ms = table["time_ms"].to_numpy()
+    is_kept = _differs(table["cluster"]) | _differs(table["group"])
+    is_kept[1:] |= time_ms[1:] // max(step_ms, 1) != time_ms[:-1] // max(step_ms, 1)
+    if step_ms:
+        is_kept |= _differs(table["worst_status"])
+    return table.filter(pa.array(is_kept))
+
+
+def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Where a column is not what it was in the row above."""
+    values = column.combine_chunks()
+    below = np.asarray(pc.not_equal(values[1:], values[:-1]))
+    return np.concatenate([[True], below]).astype(np.bool_)
+
+
+def _over(
+    files: Iterable[LakeFile], span: Span, length_ms: int, now_ms: int
+) -> dict[tuple[int, int, int], list[LakeFile]]:
+    """Files of one span by their bucket and the hour or day they belong to, if that is over."""
+    found: dict[tuple[int, int, int], list[LakeFile]] = {}
+    for file in files:
+        start_ms = file.from_ms // length_ms * length_ms
+        if file.span is span and start_ms + length_ms <= now_ms:
+            found.setdefault((file.bucket, file.buckets, start_ms), []).append(file)
+    return found
+
+
+class LakeFollower:
+    """Writes history in a thread of its own, always from the newest snapshot, so that no cycle waits for it."""
+
+    def __init__(self, writer: LakeWriter) -> None:
+        self._writer = writer
+        self._newest: Manifest | None = None
+        self._is_new = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self._thread.start()
+
+    def follow(self, manifest: Manifest) -> None:
+        """A snapshot has been published."""
+        self._newest = manifest
+        self._is_new.set()
+
+    def _run(self) -> None:
+        while self._is_new.wait():
+            self._is_new.clear()
+            if self._closed:
+                return
+            manifest = self._newest
+            try:
+                if manifest is not None and manifest.buckets and self._writer.record(manifest):
+                    self._writer.tidy(manifest.now_ms)
+            except (OSError, pa.ArrowException, CorruptSnapshot) as error:
+                # A full disk, or a snapshot that was removed meanwhile: the next minute has its own.
+                log.warning("history: this minute could not be written: %s", error)
+
+    def close(self) -> None:
+        """Finish what is under way and stop."""
+        self._closed = True
+        self._is_new.set()
+        self._thread.join(10.0)
