@@ -69,7 +69,10 @@ def consumer_topics(index: Index, cluster: str, group: str) -> Value | None:
 
 
 def _topic_sizes(index: Index, number: int) -> list[tuple[str, int]]:
-    return [(index.names["topic"][index.topic[first]], padded) for first, _, padded in index.topic_counts(number)]
+    return [
+        (index.names["topic"][int(index.topic[first])].as_py(), padded)
+        for first, _, padded in index.topic_counts(number)
+    ]
 
 
 def _no_window() -> Value:

@@ -53,8 +53,8 @@ class Index:
     topic: Codes
     owner: Codes
     client_id: Codes
-    names: dict[str, list[str]]
-    name_arrays: dict[str, pa.StringArray]
+    names: dict[str, pa.StringArray]
+    """Of topics, owners and clients each name once; the codes of rows count them."""
     columns: dict[str, NDArray[np.generic]]
     runs: "Runs"
     topics: dict[str, Topics]
@@ -96,7 +96,7 @@ class Index:
 
     @cached_property
     def _topic_codes(self) -> dict[str, int]:
-        return {name: code for code, name in enumerate(self.names["topic"])}
+        return {name: code for code, name in enumerate(_strings(self.names["topic"]))}
 
     @cached_property
     def texts(self) -> PartitionTexts:
@@ -172,8 +172,7 @@ def build_index(snapshot: Snapshot, hidden: Collection[tuple[str, str]] = ()) ->
         partition_count=count,
         complete=(is_complete / np.maximum(count, 1)).astype(np.float32),
         **codes,
-        names={name: _strings(held) for name, held in names.items()},
-        name_arrays=names,
+        names=names,
         columns=columns,
         runs=runs,
         topics=topics,
@@ -198,8 +197,7 @@ def empty_index() -> Index:
         topic=no_codes,
         owner=no_codes,
         client_id=no_codes,
-        names={name: [] for name in _NAMES},
-        name_arrays=dict.fromkeys(_NAMES, no_names),
+        names=dict.fromkeys(_NAMES, no_names),
         columns=dict.fromkeys(_NUMBERS, none),
         runs=Runs(none, none, none, np.zeros(1, dtype=np.int64), none, none, none),
         topics={},

@@ -114,7 +114,7 @@ class _Lines:
         clusters = _escaped(pa.array(index.clusters, pa.string()))
         self._cluster = clusters.take(pa.array(index.group_cluster[runs.groups]))
         self._group = _escaped(index.group_names).take(pa.array(runs.groups))
-        self._topic = _escaped(index.name_arrays["topic"]).take(pa.array(index.topic[runs.first]))
+        self._topic = _escaped(index.names["topic"]).take(pa.array(index.topic[runs.first]))
         highest = max(int(index.columns["partition"].max(initial=0)), int(runs.padded.max(initial=0)))
         self._numbers = pa.array([str(number) for number in range(highest + 1)], pa.string())
 

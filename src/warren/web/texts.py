@@ -59,7 +59,7 @@ class PartitionTexts:
 
     def __init__(self, index: "Index") -> None:
         self._index = index
-        self._names = {name: _quoted(names) for name, names in index.name_arrays.items()}
+        self._names = {name: _quoted(names) for name, names in index.names.items()}
         self._starts: Ints = np.concatenate([[0], np.cumsum(index.partition_count)])
         self._chunk = self._starts[:-1] // ROWS_AT_ONCE
         self._made: dict[int, Texts] = {}
