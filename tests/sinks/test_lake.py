@@ -6,12 +6,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.kit.plans import Commit, Rehearsal, plan
+from tests.kit.plans import Commit, Rehearsal, cluster_state, plan
 from tests.kit.warrens import wait_for
 from warren.domain.rules import Status
 from warren.pipeline.plan import PlannedCluster
 from warren.sinks.lake import LakeFollower, LakeWriter, thinned
-from warren.snapshot.lake import HISTORY, Span, file_name, group_history, lake_files, lake_folder
+from warren.snapshot.lake import (
+    HISTORY,
+    Span,
+    Table,
+    cluster_history,
+    file_name,
+    group_history,
+    lake_files,
+    lake_folder,
+)
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 START = 1_794_700_800_000
@@ -49,7 +58,7 @@ class Past:
         return [(row["time_ms"], row["totallag"]) for row in rows]
 
     def spans(self) -> set[Span]:
-        return {file.span for file in lake_files(self.root)}
+        return {file.span for file in lake_files(self.root, Table.GROUPS)}
 
 
 @pytest.fixture
@@ -68,6 +77,23 @@ def test_a_point_a_minute(past: Past) -> None:
     assert past.points("nobody") == []
 
 
+def test_clusters_have_a_history_too(past: Past) -> None:
+    away = cluster_state(unknown_since_ms=START, totallag=7, worst_status="ERR", groups_by_status={"OK": 2, "ERR": 1})
+    past.judge(START, 100)
+    manifest = past.cycles.manifest(now_ms=START + MINUTE, clusters={"one": away, "two": cluster_state()})
+    assert past.writer.record(manifest)
+    first, second = cluster_history(past.root, "one", 0).to_pylist()
+    assert (first["time_ms"], first["is_known"], first["totallag"]) == (START, True, 0)
+    assert second == {
+        "time_ms": START + MINUTE, "cluster": "one", "worst_status": int(Status.ERR), "is_known": False,
+        "totallag": 7, "groups_ok": 2, "groups_warn": 0, "groups_err": 1,
+    }  # fmt: skip
+    past.writer.tidy(START + 2 * DAY)
+    assert cluster_history(past.root, "one", 0).to_pylist() == [first, second]
+    assert {file.span for file in lake_files(past.root, Table.CLUSTERS)} == {Span.DAY}
+    assert cluster_history(past.root, "three", 0).num_rows == 0
+
+
 def test_a_restart_goes_on_where_it_was(past: Past) -> None:
     past.judge(START, 100)
     past.restart()
@@ -80,11 +106,11 @@ def test_an_hour_that_is_over_becomes_one_file_a_bucket(past: Past) -> None:
     expected = [(START + n * MINUTE, n) for n in range(0, 75, 5)]
     for at_ms, lag in expected:
         past.judge(at_ms, 100 + lag)
-    before = len(lake_files(past.root))
+    before = len(lake_files(past.root, Table.GROUPS))
     past.writer.tidy(START + 75 * MINUTE)
     assert past.points() == expected
     assert past.spans() == {Span.HOUR, Span.MINUTE}
-    assert len(lake_files(past.root)) < before
+    assert len(lake_files(past.root, Table.GROUPS)) < before
 
 
 def test_a_day_that_is_over_keeps_a_point_in_ten_minutes_and_every_change(past: Past) -> None:
@@ -113,7 +139,7 @@ def test_what_is_too_old_goes(tmp_path: Path) -> None:
 def test_a_crash_between_the_long_file_and_the_removal_of_its_parts_shows_nothing_twice(past: Past) -> None:
     for n in (0, 1):
         past.judge(START + n * MINUTE, 100 + n)
-    parts = {file.path: file.path.read_bytes() for file in lake_files(past.root)}
+    parts = {file.path: file.path.read_bytes() for file in lake_files(past.root, Table.GROUPS)}
     past.writer.tidy(START + HOUR)
     merged = past.points()
     for path, data in parts.items():
@@ -127,7 +153,7 @@ def test_a_crash_between_the_long_file_and_the_removal_of_its_parts_shows_nothin
 
 def test_drafts_and_strangers_are_left_out(past: Past) -> None:
     past.judge(START, 100)
-    folder = lake_folder(past.root)
+    folder = lake_folder(past.root, Table.GROUPS)
     (folder / f"{file_name(Span.HOUR, 0, 3, START, START)}.x.draft").write_bytes(b"half")
     (folder / "notes.txt").write_text("mine")
     assert past.points() == [(START, 0)]

@@ -30,6 +30,15 @@ def test_points_of_the_last_hour_or_of_more(client: Client) -> None:
     assert [later["time"] - longer[0]["time"] for later in longer] == [0, 120 * 60_000]
 
 
+def test_a_cluster_over_time(client: Client) -> None:
+    assert len(client.json("/v3/kafka/one/history")["history"]) == 1
+    first, last = client.json("/v3/kafka/one/history?hours=3")["history"]
+    assert first["time"] < last["time"]
+    assert last.keys() == {"time", "status", "known", "totallag", "groups"}
+    assert (last["known"], last["groups"].keys()) == (True, {"OK", "WARN", "ERR"})
+    assert client.ask("/v3/kafka/nowhere/history").status == 404
+
+
 def test_names_that_are_hard_on_paths(client: Client) -> None:
     assert len(client.json(group_path("billing/eu", "history"))["history"]) == 1
 

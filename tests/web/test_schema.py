@@ -20,6 +20,7 @@ CLUSTER, CONSUMER = "/v3/kafka/{cluster}", "/v3/kafka/{cluster}/consumer/{consum
 OPERATIONS = [
     *(f"GET {path}" for path in ("/burrow/admin", "/burrow/admin/ready", "/metrics", "/openapi.json", "/docs")),
     *("GET /v3/kafka", f"GET {CLUSTER}", f"GET {CLUSTER}/lag", f"GET {CLUSTER}/topic", f"GET {CLUSTER}/consumer"),
+    f"GET {CLUSTER}/history",
     *(f"GET {CLUSTER}/topic/{{topic}}", f"GET {CLUSTER}/topic/{{topic}}/consumers"),
     *(f"GET {CONSUMER}{what}" for what in ("", "/status", "/lag", "/explain", "/history")),
     *(f"DELETE {CONSUMER}", f"DELETE {CONSUMER}/topic/{{topic}}"),

@@ -1,4 +1,4 @@
-"""Writes the history of groups: a point a minute, merged into hours and days, thinned with age, bounded.
+"""Writes the history of groups and clusters: a point a minute, merged into hours and days, thinned with age, bounded.
 
 It follows the snapshots beside the cycle and needs no state of its own: what has been written is in the names of the
 files. A file appears whole or not at all. Files that were merged are removed after the longer one is there, so a crash
@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from warren.domain.rules import Status
 from warren.errors import CorruptSnapshot
-from warren.snapshot.lake import HISTORY, LakeFile, Span, file_name, lake_files, lake_folder
+from warren.snapshot.lake import CLUSTER_HISTORY, HISTORY, LakeFile, Span, Table, file_name, lake_files, lake_folder
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 
@@ -39,14 +40,15 @@ class LakeWriter:
         self._data_dir = data_dir
         self._store = Store(data_dir)
         self._keep_days = keep_days
-        self._folder = lake_folder(data_dir)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for draft in self._folder.glob("*.draft"):
-            draft.unlink(missing_ok=True)
-        self._last_ms = max((file.to_ms for file in lake_files(data_dir)), default=0)
+        for table in Table:
+            lake_folder(data_dir, table).mkdir(parents=True, exist_ok=True)
+            for draft in lake_folder(data_dir, table).glob("*.draft"):
+                draft.unlink(missing_ok=True)
+        # The clusters are written last.
+        self._last_ms = max((file.to_ms for file in lake_files(data_dir, Table.CLUSTERS)), default=0)
 
     def record(self, manifest: Manifest) -> bool:
-        """Write a point of every group if the last one is of another minute; says whether it did."""
+        """Write a point of everyone if the last one is of another minute; says whether it did."""
         if manifest.now_ms // MINUTE_MS <= self._last_ms // MINUTE_MS:
             return False
         count = len(manifest.buckets)
@@ -54,39 +56,41 @@ class LakeWriter:
             groups = self._store.read_parquet(bucket.groups)
             if groups.num_rows:
                 name = file_name(Span.MINUTE, number, count, manifest.now_ms, manifest.now_ms)
-                self._write(name, to_points(groups, manifest.now_ms))
+                self._write(Table.GROUPS, name, to_points(groups, manifest.now_ms))
+        name = file_name(Span.MINUTE, 0, 1, manifest.now_ms, manifest.now_ms)
+        self._write(Table.CLUSTERS, name, clusters_of(manifest))
         self._last_ms = manifest.now_ms
         return True
 
     def tidy(self, now_ms: int) -> None:
         """Merge what belongs to an hour or a day that is over, and remove what is too old."""
-        files = lake_files(self._data_dir)
-        for span, source in MERGED_FROM.items():
-            for (bucket, buckets, start_ms), own in _over(files, source, LENGTH_MS[span], now_ms).items():
-                self._merge(span, bucket, buckets, start_ms, own)
-            files = lake_files(self._data_dir)
-        for file in files:
-            if file.to_ms < now_ms - self._keep_days * LENGTH_MS[Span.DAY]:
-                file.path.unlink(missing_ok=True)
+        for table in Table:
+            for span, source in MERGED_FROM.items():
+                files = lake_files(self._data_dir, table)
+                for (bucket, buckets, start_ms), own in _over(files, source, LENGTH_MS[span], now_ms).items():
+                    name = file_name(span, bucket, buckets, start_ms, start_ms + LENGTH_MS[span] - 1)
+                    self._merge(table, name, [file.path for file in own], OLD_STEP_MS if span is Span.DAY else 0)
+            for file in lake_files(self._data_dir, table):
+                if file.to_ms < now_ms - self._keep_days * LENGTH_MS[Span.DAY]:
+                    file.path.unlink(missing_ok=True)
 
-    def _merge(self, span: Span, bucket: int, buckets: int, start_ms: int, files: Iterable[LakeFile]) -> None:
-        name = file_name(span, bucket, buckets, start_ms, start_ms + LENGTH_MS[span] - 1)
+    def _merge(self, table: Table, name: str, sources: Sequence[Path], step_ms: int) -> None:
         # One that is there already was made before a crash, or before late points of its time.
-        sources = [file.path for file in files]
-        whole = [path for path in (*sources, self._folder / name) if path.exists()]
-        tables = [pq.read_table(path, schema=HISTORY) for path in whole]
-        merged = pa.concat_tables(tables).sort_by([(name, "ascending") for name in ("cluster", "group", "time_ms")])
-        self._write(name, thinned(merged, OLD_STEP_MS) if span is Span.DAY else thinned(merged, 0))
+        before = lake_folder(self._data_dir, table) / name
+        tables = [pq.read_table(path, schema=table.schema) for path in (*sources, before) if path.exists()]
+        order = [(key, "ascending") for key in ("cluster", "group", "time_ms") if key in table.schema.names]
+        self._write(table, name, thinned(pa.concat_tables(tables).sort_by(order), step_ms))
         for path in sources:
             path.unlink(missing_ok=True)
 
-    def _write(self, name: str, table: pa.Table) -> None:
-        draft = self._folder / f"{name}.{uuid.uuid4().hex[:8]}.draft"
+    def _write(self, table: Table, name: str, rows: pa.Table) -> None:
+        folder = lake_folder(self._data_dir, table)
+        draft = folder / f"{name}.{uuid.uuid4().hex[:8]}.draft"
         try:
-            pq.write_table(table, draft, row_group_size=16_384, compression="zstd")
+            pq.write_table(rows, draft, row_group_size=16_384, compression="zstd")
             with draft.open("rb") as written:
                 os.fsync(written.fileno())
-            draft.rename(self._folder / name)
+            draft.rename(folder / name)
         finally:
             draft.unlink(missing_ok=True)
 
@@ -98,12 +102,30 @@ def to_points(groups: pa.Table, now_ms: int) -> pa.Table:
     return table.sort_by([("cluster", "ascending"), ("group", "ascending")])
 
 
+def clusters_of(manifest: Manifest) -> pa.Table:
+    """A snapshot's clusters as a moment of their history."""
+    rows = [
+        {
+            "time_ms": manifest.now_ms,
+            "cluster": name,
+            "worst_status": int(Status[state.worst_status]),
+            "is_known": state.unknown_since_ms is None,
+            "totallag": state.totallag,
+            **{f"groups_{word.lower()}": state.groups_by_status.get(word, 0) for word in ("OK", "WARN", "ERR")},
+        }
+        for name, state in sorted(manifest.clusters.items())
+    ]
+    return pa.Table.from_pylist(rows, schema=CLUSTER_HISTORY)
+
+
 def thinned(table: pa.Table, step_ms: int) -> pa.Table:
-    """Sorted rows, of each group one in a step and each change of status; with no step each moment once."""
+    """Sorted rows, of each group or cluster one in a step and each change of status; with no step each moment once."""
     if table.num_rows < 2:
         return table
     time_ms = table["time_ms"].to_numpy()
-    is_kept = _differs(table["cluster"]) | _differs(table["group"])
+    is_kept = _differs(table["cluster"])
+    if "group" in table.schema.names:
+        is_kept |= _differs(table["group"])
     is_kept[1:] |= time_ms[1:] // max(step_ms, 1) != time_ms[:-1] // max(step_ms, 1)
     if step_ms:
         is_kept |= _differs(table["worst_status"])

@@ -1,6 +1,8 @@
-"""History as others read it: Parquet files of groups over time, each named by what it holds."""
+"""History as others read it: Parquet files of groups and clusters over time, each named by what it holds."""
 
+import contextlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,6 +27,32 @@ HISTORY = pa.schema(
 )
 """One row a group and moment, sorted by cluster, group, time; `since_ms` says when its status began."""
 
+CLUSTER_HISTORY = pa.schema(
+    [
+        ("time_ms", pa.int64()),
+        ("cluster", pa.string()),
+        ("worst_status", pa.int8()),
+        ("is_known", pa.bool_()),
+        ("totallag", pa.int64()),
+        ("groups_ok", pa.int64()),
+        ("groups_warn", pa.int64()),
+        ("groups_err", pa.int64()),
+    ]
+)
+"""One row a cluster and moment, sorted by cluster, time."""
+
+
+class Table(StrEnum):
+    """What the lake has a history of; each has a folder of its own."""
+
+    GROUPS = "groups"
+    CLUSTERS = "clusters"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its files."""
+        return HISTORY if self is Table.GROUPS else CLUSTER_HISTORY
+
 
 class Span(StrEnum):
     """How much time a file covers."""
@@ -36,7 +64,7 @@ class Span(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LakeFile:
-    """One file of the lake: the groups of one bucket, from one moment to another, both included."""
+    """One file of the lake: what belongs to one bucket, from one moment to another, both included."""
 
     path: Path
     span: Span
@@ -49,9 +77,9 @@ class LakeFile:
 _FILE = re.compile(r"(minute|hour|day)-(\d+)-of-(\d+)-(\d+)-(\d+)\.parquet")
 
 
-def lake_folder(data_dir: Path) -> Path:
-    """Where the history of groups lies."""
-    return data_dir / "lake" / "groups"
+def lake_folder(data_dir: Path, table: Table) -> Path:
+    """Where a history lies."""
+    return data_dir / "lake" / table
 
 
 def file_name(span: Span, bucket: int, buckets: int, from_ms: int, to_ms: int) -> str:
@@ -59,10 +87,10 @@ def file_name(span: Span, bucket: int, buckets: int, from_ms: int, to_ms: int) -
     return f"{span}-{bucket:04d}-of-{buckets:04d}-{from_ms:013d}-{to_ms:013d}.parquet"
 
 
-def lake_files(data_dir: Path) -> list[LakeFile]:
-    """All files of the history, oldest first; others in the folder are nobody's business."""
+def lake_files(data_dir: Path, table: Table) -> list[LakeFile]:
+    """All files of a history, oldest first; others in the folder are nobody's business."""
     try:
-        paths = list(lake_folder(data_dir).iterdir())
+        paths = list(lake_folder(data_dir, table).iterdir())
     except FileNotFoundError:
         return []
     found = []
@@ -77,23 +105,34 @@ def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa
     """A group's history since a moment, oldest first, each moment once."""
     name = pa.array([group])
     homes: dict[int, int] = {}
-    tables = []
-    for file in lake_files(data_dir):
-        home = homes.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
-        if file.bucket != home or file.to_ms < since_ms:
-            continue
-        wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group) & (pc.field("time_ms") >= since_ms)
-        try:
-            tables.append(pq.read_table(file.path, schema=HISTORY, filters=wanted, memory_map=True))
-        except FileNotFoundError:
-            # It has just become part of a longer one, which holds what it held; the next look finds that.
-            continue
-    table = pa.concat_tables([HISTORY.empty_table(), *tables]).sort_by("time_ms")
-    return without_doubles(table)
+
+    def is_home(file: LakeFile) -> bool:
+        return file.bucket == homes.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
+
+    files = [file for file in lake_files(data_dir, Table.GROUPS) if is_home(file)]
+    wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
+    return _read(files, HISTORY, wanted, since_ms)
+
+
+def cluster_history(data_dir: Path, cluster: str, since_ms: int) -> pa.Table:
+    """A cluster's history since a moment, oldest first, each moment once."""
+    files = lake_files(data_dir, Table.CLUSTERS)
+    return _read(files, CLUSTER_HISTORY, pc.field("cluster") == cluster, since_ms)
+
+
+def _read(files: Iterable[LakeFile], schema: pa.Schema, wanted: pc.Expression, since_ms: int) -> pa.Table:
+    tables = [schema.empty_table()]
+    for file in files:
+        if file.to_ms >= since_ms:
+            # One that is gone has just become part of a longer one, which holds what it held.
+            with contextlib.suppress(FileNotFoundError):
+                filters = wanted & (pc.field("time_ms") >= since_ms)
+                tables.append(pq.read_table(file.path, schema=schema, filters=filters, memory_map=True))
+    return without_doubles(pa.concat_tables(tables).sort_by("time_ms"))
 
 
 def without_doubles(table: pa.Table) -> pa.Table:
-    """Rows of one group sorted by time, each moment once: a file and the longer one made of it may both be there."""
+    """Rows of one thing sorted by time, each moment once: a file and the longer one made of it may both be there."""
     if table.num_rows < 2:
         return table
     time_ms = table["time_ms"].combine_chunks()

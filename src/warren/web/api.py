@@ -13,7 +13,7 @@ from warren.config import Config
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.logs import LEVELS, set_level
-from warren.snapshot.lake import group_history
+from warren.snapshot.lake import cluster_history, group_history
 from warren.snapshot.requests import Kind, RequestBox
 from warren.web import bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
@@ -77,6 +77,7 @@ class Api:
             get("/v3/kafka", self.clusters, is_cached=True),
             get("/v3/kafka/{cluster}", self.cluster, is_cached=True),
             get("/v3/kafka/{cluster}/lag", self.cluster_lag, is_slow=True),
+            get("/v3/kafka/{cluster}/history", self.cluster_history, is_slow=True),
             get("/v3/kafka/{cluster}/topic", self.topics, is_cached=True),
             get("/v3/kafka/{cluster}/topic/{topic}", self.topic, is_cached=True),
             get("/v3/kafka/{cluster}/topic/{topic}/consumers", self.topic_consumers, is_cached=True),
@@ -128,6 +129,27 @@ class Api:
         if cluster not in self._config.clusters:
             return self._error(request, 404, "cluster not found")
         return bulk.answer(self.index, cluster, request.query, self._about(request))
+
+    def cluster_history(self, request: Request) -> Answer:
+        """A cluster's lag and how many groups had which verdict over time."""
+        cluster = request.names["cluster"]
+        if cluster not in self._config.clusters:
+            return self._error(request, 404, "cluster not found")
+        rows = cluster_history(self._config.pipeline.data_dir, cluster, self._since_ms(request)).to_pylist()
+        points = [
+            {
+                "time": row["time_ms"],
+                "status": Status(row["worst_status"]).name,
+                "known": row["is_known"],
+                "totallag": row["totallag"],
+                "groups": {word: row[f"groups_{word.lower()}"] for word in ("OK", "WARN", "ERR")},
+            }
+            for row in rows
+        ]
+        return self._good(request, "cluster history returned", history=points)
+
+    def _since_ms(self, request: Request) -> int:
+        return self._clock_ms() - (number_in(request.query, "hours", HOURS_MOST) or 1) * 3_600_000
 
     def topics(self, request: Request) -> Answer:
         """The topics of a cluster."""
@@ -197,8 +219,7 @@ class Api:
     def history(self, request: Request) -> Answer:
         """A group's lag and verdict over time, a point a minute, fewer of days that are over."""
         cluster, group = request.names["cluster"], request.names["consumer"]
-        since_ms = self._clock_ms() - (number_in(request.query, "hours", HOURS_MOST) or 1) * 3_600_000
-        rows = group_history(self._config.pipeline.data_dir, cluster, group, since_ms).to_pylist()
+        rows = group_history(self._config.pipeline.data_dir, cluster, group, self._since_ms(request)).to_pylist()
         if not rows and self.index.number(cluster, group) is None:
             return self._error(request, 404, "cluster or consumer not found")
         points = [

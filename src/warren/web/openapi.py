@@ -14,6 +14,11 @@ _NAMES = {
     "name": "The name of a section",
 }
 HOURS_MOST = 24 * 3_650
+_HOURS: tuple[str, str, dict[str, Any]] = (
+    "hours",
+    "How far to look back, one hour if not said",
+    {"type": "integer", "minimum": 1, "maximum": HOURS_MOST},
+)
 _QUERIES: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
     "/v3/kafka/{cluster}/lag": (
         (
