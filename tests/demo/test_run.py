@@ -30,22 +30,22 @@ def children_of(marker: str) -> list[int]:
 def test_the_demo_comes_up_shows_verdicts_and_ends_all_it_started(tmp_path: Path) -> None:
     marker = f"WARREN_TEST_DEMO={tmp_path.name}-{os.getpid()}"
     name, _, value = marker.partition("=")
-    demo = subprocess.Popen(
-        [sys.executable, "-m", "warren.cli", "demo", "--minutes", "0.7", "--keep", str(tmp_path / "kept")],
+    shown, url = "", None
+    with subprocess.Popen(
+        [sys.executable, "-m", "warren.cli", "demo", "--minutes", "0.4", "--keep", str(tmp_path / "kept")],
         env={**os.environ, name: value},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    assert demo.stdout is not None
-    shown, url = "", None
-    for line in demo.stdout:
-        shown += line
-        if ready := re.match(r"warren demo ready: (http://\S+),", line):
-            url = ready[1]
-            groups = Client(url).json("/v3/kafka/demo/consumer")["consumers"]
-            assert {"email-stalled", "recommendations-slow"} <= set(groups), groups
-    assert demo.wait(60) == 0, shown[-4000:]
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            shown += line
+            if ready := re.match(r"warren demo ready: (http://\S+),", line):
+                url = ready[1]
+                groups = Client(url).json("/v3/kafka/demo/consumer")["consumers"]
+                assert {"email-stalled", "recommendations-slow"} <= set(groups), groups
+    assert demo.returncode == 0, shown[-4000:]
     assert url is not None, shown
     for kind in ("healthy", "stalled", "slow"):
         assert kind in shown

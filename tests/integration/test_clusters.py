@@ -30,7 +30,7 @@ TRIGGER_S = 2.0
 RATE = 100.0
 FILLED = 5_000
 TOPIC = "orders"
-CYCLES = 8
+CYCLES = 6
 """How many snapshots are looked at before, during and after each event."""
 
 # The same names in both, with other fates: a verdict that strays from one cluster to the other shows.
