@@ -13,6 +13,7 @@ from warren.pipeline.plan import PlannedCluster
 from warren.sinks.lake import LakeFollower, LakeWriter, thinned
 from warren.snapshot.lake import (
     HISTORY,
+    LakeFile,
     Span,
     Table,
     cluster_history,
@@ -149,6 +150,28 @@ def test_a_crash_between_the_long_file_and_the_removal_of_its_parts_shows_nothin
     past.writer.tidy(START + HOUR)
     assert past.points() == merged
     assert past.spans() == {Span.HOUR}
+
+
+def test_a_file_that_is_merged_while_it_is_read_is_not_missed(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in (0, 1):
+        past.judge(START + n * MINUTE, 100 + n)
+    listed = lake_files(past.root, Table.GROUPS)
+    past.writer.tidy(START + HOUR)
+    answers = iter([listed])
+
+    def look(data_dir: Path, table: Table) -> list[LakeFile]:
+        return next(answers, None) or lake_files(data_dir, table)
+
+    monkeypatch.setattr("warren.snapshot.lake.lake_files", look)
+    assert past.points() == [(START, 0), (START + MINUTE, 1)]
+
+
+def test_a_clock_that_was_ahead_does_not_end_the_history(past: Past) -> None:
+    past.judge(START + 9 * DAY, 100)
+    past.restart()
+    assert past.judge(START, 100)
+    assert past.judge(START + MINUTE, 101)
+    assert [at_ms for at_ms, _ in past.points()] == [START, START + MINUTE, START + 9 * DAY]
 
 
 def test_drafts_and_strangers_are_left_out(past: Past) -> None:

@@ -49,7 +49,8 @@ class LakeWriter:
 
     def record(self, manifest: Manifest) -> bool:
         """Write a point of everyone if the last one is of another minute; says whether it did."""
-        if manifest.now_ms // MINUTE_MS <= self._last_ms // MINUTE_MS:
+        # Another one, not a later one: a clock that was ahead once must not end the history.
+        if manifest.now_ms // MINUTE_MS == self._last_ms // MINUTE_MS:
             return False
         count = len(manifest.buckets)
         for number, bucket in enumerate(manifest.buckets):

@@ -1,8 +1,7 @@
 """History as others read it: Parquet files of groups and clusters over time, each named by what it holds."""
 
-import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -109,26 +108,30 @@ def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa
     def is_home(file: LakeFile) -> bool:
         return file.bucket == homes.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
 
-    files = [file for file in lake_files(data_dir, Table.GROUPS) if is_home(file)]
     wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-    return _read(files, HISTORY, wanted, since_ms)
+    return _read(data_dir, Table.GROUPS, is_home, wanted, since_ms)
 
 
 def cluster_history(data_dir: Path, cluster: str, since_ms: int) -> pa.Table:
     """A cluster's history since a moment, oldest first, each moment once."""
-    files = lake_files(data_dir, Table.CLUSTERS)
-    return _read(files, CLUSTER_HISTORY, pc.field("cluster") == cluster, since_ms)
+    return _read(data_dir, Table.CLUSTERS, lambda _: True, pc.field("cluster") == cluster, since_ms)
 
 
-def _read(files: Iterable[LakeFile], schema: pa.Schema, wanted: pc.Expression, since_ms: int) -> pa.Table:
-    tables = [schema.empty_table()]
-    for file in files:
-        if file.to_ms >= since_ms:
-            # One that is gone has just become part of a longer one, which holds what it held.
-            with contextlib.suppress(FileNotFoundError):
-                filters = wanted & (pc.field("time_ms") >= since_ms)
-                tables.append(pq.read_table(file.path, schema=schema, filters=filters, memory_map=True))
-    return without_doubles(pa.concat_tables(tables).sort_by("time_ms"))
+def _read(
+    data_dir: Path, table: Table, is_meant: Callable[[LakeFile], bool], wanted: pc.Expression, since_ms: int
+) -> pa.Table:
+    filters = wanted & (pc.field("time_ms") >= since_ms)
+    read: dict[Path, pa.Table] = {}
+    while True:
+        files = [f.path for f in lake_files(data_dir, table) if f.to_ms >= since_ms and is_meant(f)]
+        try:
+            for path in files:
+                if path not in read:
+                    read[path] = pq.read_table(path, schema=table.schema, filters=filters, memory_map=True)
+        except FileNotFoundError:
+            # It has just become part of a longer one: look again. What was read stays read, so this comes to an end.
+            continue
+        return without_doubles(pa.concat_tables([table.schema.empty_table(), *read.values()]).sort_by("time_ms"))
 
 
 def without_doubles(table: pa.Table) -> pa.Table:
