@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.lag import SHORT_LAG, current_lag
 from warren.domain.rules import Evidence, Reason, Status, judge
 from warren.domain.silence import heard_until
-from warren.domain.windows import NEVER, UNKNOWN, Commits, append, drop_before, drop_until
+from warren.domain.windows import UNKNOWN, Commits, append, drop_before
+from warren.pipeline.deletions import drop_deleted, drop_deleted_commits
 from warren.pipeline.groups import cluster_summaries, to_groups
 from warren.pipeline.heads import HeadHistory
 from warren.pipeline.owners import with_owners
@@ -129,17 +129,6 @@ def with_rows_for(state: State, commits: pa.Table) -> tuple[State, Ints]:
     return state, placed
 
 
-def drop_deleted_commits(state: State, commits: pa.Table, placed: Ints, plan: CyclePlan) -> tuple[State, Ints]:
-    """Windows without the slots, and new commits without a row, that are older than the deletion of their group."""
-    if not plan.deletions or len(state.rows) == 0:
-        return state, placed
-    until_ms = _deleted_until(state, plan)
-    # Before the new commits come: one of them must not be merged into a slot that goes.
-    state.rows.windows = drop_until(state.rows.windows, until_ms)
-    is_old = ~flags(commits["is_tombstone"]) & (numbers(commits["time_ms"]) <= until_ms[placed])
-    return state, np.where(is_old, -1, placed)
-
-
 def with_commits(state: State, commits: pa.Table, placed: Ints, plan: CyclePlan) -> State:
     """Windows with the new commits at their end, less what tombstones have taken."""
     if placed.size == 0 or len(state.rows) == 0:
@@ -202,40 +191,6 @@ def _barriers(state: State, commits: pa.Table, placed: Ints, order: Ints, is_tom
         np.maximum.at(gone, (cluster * wide + group)[is_known], (order[of_group] + 1)[is_known])
         barrier = np.maximum(barrier, gone[rows.cluster.astype(np.int64) * wide + rows.group])
     return barrier
-
-
-def drop_deleted(state: State, plan: CyclePlan) -> State:
-    """Drop partitions that are deleted and have not been committed to since, with all that was known of them."""
-    if not plan.deletions or len(state.rows) == 0:
-        return state
-    is_deleted = (_deleted_until(state, plan) != NEVER) & (state.rows.windows.count == 0)
-    if is_deleted.any():
-        state.rows = select(state.rows, ~is_deleted)
-    return state
-
-
-def _deleted_until(state: State, plan: CyclePlan) -> Ints:
-    """For each row the time, by the brokers' clock, up to which its commits are deleted; NEVER for most."""
-    rows = state.rows
-    until_ms = np.full(len(rows), NEVER, dtype=np.int64)
-    clusters = {cluster.name: number for number, cluster in enumerate(plan.clusters)}
-    groups, topics = (
-        pc.fill_null(pc.index_in(pa.array(wanted, pa.string()), value_set=held.values), -1).to_pylist()
-        for wanted, held in (
-            ([deletion.group for deletion in plan.deletions], state.groups),
-            ([deletion.topic for deletion in plan.deletions], state.topics),
-        )
-    )
-    for deletion, group, topic in zip(plan.deletions, groups, topics, strict=True):
-        number = clusters.get(deletion.cluster)
-        if number is None or group < 0:
-            continue
-        is_meant = (rows.cluster == number) & (rows.group == group)
-        if deletion.topic is not None:
-            is_meant &= rows.topic == topic
-        asked_at_ms = deletion.asked_at_ms + plan.clusters[number].skew_ms
-        until_ms[is_meant] = np.maximum(until_ms[is_meant], asked_at_ms)
-    return until_ms
 
 
 def keep_living(state: State, plan: CyclePlan) -> State:

@@ -3,7 +3,6 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from warren.errors import CorruptSnapshot, NoSnapshot
@@ -21,10 +20,9 @@ LOOK_S = 0.2
 class Follower:
     """Holds the index of the newest snapshot; `look` is called by its own thread, or by whoever cannot wait."""
 
-    def __init__(self, data_dir: Path, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, data_dir: Path) -> None:
         self._store = Store(data_dir)
         self._box = RequestBox(data_dir)
-        self._on_change = on_change
         self._held: tuple[int, frozenset[str]] = (-1, frozenset())
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -50,7 +48,6 @@ class Follower:
                 if str(error) != self._trouble:
                     log.warning("cannot read the newest snapshot, still answering from the one before: %s", error)
                     self._trouble = str(error)
-        self._on_change()
 
     def _load(self, sequence: int, pending: list[Request]) -> None:
         manifest = self._store.newest()
