@@ -395,19 +395,18 @@ def test_a_cluster_that_is_removed_or_added_takes_or_brings_only_its_own_rows(tm
 
 def test_topics_that_are_gone_or_made_again_take_their_rows(cycles: Rehearsal) -> None:
     commits = [commit(n, NOW, 10, topic=topic) for n, topic in enumerate(["gone", "again", "stays"])]
-    cycles.cycle(NOW, [*commits, commit(9, NOW + 500, 3, 1, topic="again")])
-    changed = replace(
-        cycles.plan.clusters[0], gone_topics=("gone", "unheard of"), remade_topics=(("again", NOW + 100),)
-    )
-    rows = cycles.cycle(NOW + TRIGGER, clusters=(changed,))
-    assert [key[2:] for key in rows] == [("again", 1), ("stays", 0)]
+    later = [commit(n, NOW + 500, 3, 1, topic=topic) for n, topic in [(8, "gone"), (9, "again")]]
+    cycles.cycle(NOW, [*commits, *later])
+    lost = (("gone", NOW + 100), ("unheard of", NOW + 100), ("again", NOW + 100))
+    rows = cycles.cycle(NOW + TRIGGER, clusters=(replace(cycles.plan.clusters[0], lost_topics=lost),))
+    assert [key[2:] for key in rows] == [("again", 1), ("gone", 1), ("stays", 0)]
 
 
 def test_a_topic_was_made_again_by_the_brokers_clock(tmp_path: Path) -> None:
     ahead = PlannedCluster("local", is_judged=True, skew_ms=3_000)
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(ahead,)))
     cycles.cycle(NOW, [commit(1, NOW + 2_900, 10), commit(2, NOW + 3_100, 10, 1)])
-    assert [key[3] for key in cycles.cycle(NOW, clusters=(replace(ahead, remade_topics=(("t", NOW),)),))] == [1]
+    assert [key[3] for key in cycles.cycle(NOW, clusters=(replace(ahead, lost_topics=(("t", NOW),)),))] == [1]
 
 
 def test_a_cluster_whose_log_begins_anew_forgets_what_was_there(tmp_path: Path) -> None:

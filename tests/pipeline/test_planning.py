@@ -37,9 +37,10 @@ def sample(cluster: str, topic_id: str = "id", topic: str = "__consumer_offsets"
     return ClusterSample(cluster, ends=ends, offsets_topic_ids={topic: topic_id}, **changes)  # type: ignore[arg-type]
 
 
-def read_to(offset: int, topic_id: str = "id", **changes: object) -> ClusterState:
+def read_to(offset: int, topic_id: str = "id") -> ClusterState:
     source = Source(topic_id, {0: Position(offset, offset, offset, 0)})
-    return replace(NEVER_SEEN, sources={"__consumer_offsets": source}, looked_at_ms=NOW - 10, **changes)  # type: ignore[arg-type]
+    sources = {"__consumer_offsets": source}
+    return replace(NEVER_SEEN, sources=sources, looked_at_ms=NOW - 10, topics_at_ms=NOW - 20)
 
 
 def test_a_cycle_runs_as_often_as_the_quickest_wants(tmp_path: Path) -> None:
@@ -81,11 +82,13 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
     ]
     topics = {name: (Topic("old", "1", 1), Topic("new", "2", 1)) for name in "ab"}
     seen = {
-        "a": sample("a", topics=(Topic("new", "3", 1),), tails_known=(("new", 0),)),
+        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, tails_known=(("new", 0),)),
         "b": sample("b", topics=topics["b"]),
     }
+    lost = (("old", NOW - 5), ("new", NOW - 20))
     assert planner.clusters(before, seen, readings, topics) == (
-        PlannedCluster("a", True, False, 0, 200_000, ("old",), (("new", NOW - 10),), (("new", 0),), heard_at_ms=0),
+        # Gone as the list says, made again after the list before it.
+        PlannedCluster("a", True, False, 0, 200_000, lost, (("new", 0),), heard_at_ms=0),
         PlannedCluster("b", True, True, 0, 200_000, heard_at_ms=0),
         PlannedCluster("c", False, False, 0, 200_000),
     )

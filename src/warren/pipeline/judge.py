@@ -201,11 +201,8 @@ def keep_living(state: State, plan: CyclePlan) -> State:
     is_empty = ~has_commit & (rows.committed_offset == UNKNOWN) & (rows.owner <= 0)
     is_gone = np.zeros(len(rows), dtype=np.bool_)
     for number, cluster in enumerate(plan.clusters):
-        for topic in cluster.gone_topics:
-            code = Names(state.topics.values).codes(pa.array([topic]))[0]
-            is_gone |= (rows.cluster == number) & (rows.topic == code)
-        for topic, looked_at_ms in cluster.remade_topics:
-            at_ms = looked_at_ms + cluster.skew_ms
+        for topic, lost_at_ms in cluster.lost_topics:
+            at_ms = lost_at_ms + cluster.skew_ms
             code = Names(state.topics.values).codes(pa.array([topic]))[0]
             is_gone |= (rows.cluster == number) & (rows.topic == code) & (rows.windows.time_ms[:, -1] <= at_ms)
     is_living = ~(is_expired | is_empty | is_gone)

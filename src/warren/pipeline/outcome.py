@@ -131,6 +131,7 @@ def cluster_state(
         is_catching_up=any(reading.is_catching_up for reading in readings),
         sources={**before.sources, **{reading.topic: reading.after for reading in readings}},
         looked_at_ms=sample.ends_at_ms,
+        topics_at_ms=sample.topics_at_ms,
         skew=(skew.low, skew.high),
     )
 

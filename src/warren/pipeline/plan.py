@@ -25,8 +25,8 @@ class PlannedCluster:
     is_read_anew: bool = False
     skew_ms: int = 0
     ring_ms: int = 100_000
-    gone_topics: tuple[str, ...] = ()
-    remade_topics: tuple[tuple[str, int], ...] = ()
+    lost_topics: tuple[tuple[str, int], ...] = ()
+    """Topics that were deleted, made again or not, and when: commits from before count no more."""
     tails_known: tuple[tuple[str, int], ...] = ()
     heard_at_ms: int | None = None
     """When the ends were fixed up to which commits are read; None if now."""

@@ -97,10 +97,14 @@ class Planner:
         planned = []
         for name in self.names:
             state = state_of(before, name)
-            gone: tuple[str, ...] = ()
-            remade: tuple[str, ...] = ()
+            lost: tuple[tuple[str, int], ...] = ()
             if name in answered:
+                # The list is older than the look: what was committed since is to a topic of the same name made later.
                 gone, remade = changed_topics(topics[name], answered[name].topics)
+                lost = (
+                    *((topic, answered[name].topics_at_ms) for topic in gone),
+                    *((topic, state.topics_at_ms) for topic in remade),
+                )
             ring_s = self.config.storage.intervals * max(self.config.clusters[name].offset_refresh, self.trigger_s)
             planned.append(
                 PlannedCluster(
@@ -109,8 +113,7 @@ class Planner:
                     is_read_anew=name in anew,
                     skew_ms=skew_of(state).ms,
                     ring_ms=round(ring_s * 1000),
-                    gone_topics=gone,
-                    remade_topics=tuple((topic, state.looked_at_ms) for topic in remade),
+                    lost_topics=lost,
                     tails_known=answered[name].tails_known if name in answered else (),
                     heard_at_ms=answered[name].ends_at_ms if name in answered else None,
                     away=away_in([reading.after for reading in readings if reading.cluster == name]),

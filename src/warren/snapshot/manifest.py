@@ -78,6 +78,7 @@ class ClusterState:
     partitions_by_status: Mapping[str, int]
     totallag: int
     worst_status: str
+    topics_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class _Owners:
 class _State:
     version: int
     checked_at: float
+    checked_at_ms: int
     layout: Layout
     heads: Question
     log_starts: Offsets
@@ -124,6 +125,7 @@ class ClusterWatcher:
             ends=ends,
             offsets_topic_ids=ids,
             heads_at_ms=heads_at_ms,
+            topics_at_ms=state.checked_at_ms,
             topics=state.layout.topics if is_new_layout else (),
             heads=heads,
             log_starts=state.log_starts if is_new_layout else _NO_OFFSETS,
@@ -221,21 +223,21 @@ class ClusterWatcher:
         return heads
 
     def _refresh(self, is_due: bool) -> None:
-        checked_at = time.monotonic()
+        checked_at, checked_at_ms = time.monotonic(), _now_ms()
         deadline = checked_at + _REFRESH_LIMIT_S
         old = self._state
         layout = Layout.of(self._admin.describe_topics(self._admin.topic_names(deadline), deadline))
         self._is_away.clear()
         self._away = ""
         if old is not None and not is_due and layout.same_as(old.layout):
-            self._state = replace(old, checked_at=checked_at)
+            self._state = replace(old, checked_at=checked_at, checked_at_ms=checked_at_ms)
             return
         log_starts = Question(layout, EARLIEST).ask(
             self._admin, READ_UNCOMMITTED, time.monotonic() + _LOG_STARTS_LIMIT_S
         )()
         owners = old.owners if old else _Owners()
         heads = old.heads if old and layout.same_as(old.layout) else Question(layout, LATEST)
-        state = _State(time.time_ns(), checked_at, layout, heads, log_starts, owners)
+        state = _State(time.time_ns(), checked_at, checked_at_ms, layout, heads, log_starts, owners)
         # Before the owners are asked for, as the first sample waits for it.
         self._state = state
         self._has_state.set()

@@ -85,6 +85,7 @@ class ClusterSample:
 
     `ends` are fixed before heads are asked for. A partition of an offsets topic that did not answer is left
     out of them, a topic that does not exist (yet) has none and no id.
+    `topics` are those that were there at `topics_at_ms`, which may be long before the look.
     `heads` and `log_starts` follow `topics` x partitions and hold UNKNOWN where nobody answered.
     `heads` of `tails_known` end with the data: markers of transactions after it are left out.
     `owners` and `consumer_groups` (of the "consumer" protocol) are None when nothing new is known of them.
@@ -102,3 +103,4 @@ class ClusterSample:
     tails_known: tuple[Partition, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
+    topics_at_ms: int = 0
