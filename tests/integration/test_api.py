@@ -2,14 +2,17 @@
 
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from confluent_kafka import Consumer
 
 from tests.kit.kafka import commit
 from tests.kit.servers import Client, group_path
@@ -165,6 +168,24 @@ def window(client: Client, group: str) -> list[dict[str, Any]]:
     return [slot for slot in topics[TOPIC][0]["offsets"] if slot]
 
 
+@contextmanager
+def member(live: Live, group: str) -> Iterator[None]:
+    """A consumer that has its partitions and commits nothing."""
+    consumer = Consumer({"bootstrap.servers": live.kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    assigned = threading.Event()
+    consumer.subscribe([TOPIC], on_assign=lambda *_: assigned.set())
+
+    def is_assigned() -> bool:
+        consumer.poll(0.1)
+        return assigned.is_set()
+
+    try:
+        wait_for(is_assigned, f"a member of {group}")
+        yield
+    finally:
+        consumer.close()
+
+
 def test_a_deleted_group_is_gone_for_good_until_it_commits_again(live: Live) -> None:
     client = live.client
     assert "to-delete" in live.consumers()
@@ -182,6 +203,10 @@ def test_a_deleted_group_is_gone_for_good_until_it_commits_again(live: Live) -> 
     assert "to-delete" not in live.consumers(), "a restart does not bring it back"
     assert set(IDLE) <= set(live.consumers())
 
+    with member(live, "to-delete"), member(live, "never-committed"):
+        wait_for(lambda: "never-committed" in live.consumers(), "a group of members alone")
+        live.run.wait_for_cycles(2)
+        assert "to-delete" not in live.consumers(), "nor do members that do not commit"
     live.commit("to-delete", FILLED - 7)
     wait_for(lambda: "to-delete" in live.consumers(), "a commit brings it back")
     assert [slot["offset"] for slot in window(client, "to-delete")] == [FILLED - 7], "with nothing from before"

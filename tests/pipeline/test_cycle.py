@@ -121,10 +121,10 @@ def test_a_deletion_outlives_restarts_while_its_cluster_is_away(stage: Stage) ->
         assert in_force(stage.cycles.manifest) == [asked]
         assert in_force(stage.run(LATE + n)) == [asked]
     stage.error = None
-    assert in_force(stage.run(LATE + 10, ("g", NOW), ("g", LATE))) == [asked]
-    assert stage.windows() == {"g": [LATE - NOW]}
+    assert in_force(stage.run(LATE + 10, ("g", NOW))) == [asked]
+    assert stage.windows() == {}
     stage.start()
-    assert in_force(stage.run(LATE + 20)) == []
+    assert in_force(stage.run(LATE + 20, ("g", NOW), ("g", LATE))) == []
     assert stage.windows() == {"g": [LATE - NOW]}
 
 
@@ -222,6 +222,7 @@ def test_what_is_read_in_parts_is_read_before_a_deletion_is_over(stage: Stage, m
 
     with monkeypatch.context() as patch:
         patch.setattr(cycle, "admit", half)
-        assert in_force(stage.run(LATE, ("h", NOW), ("h", NOW))) == [asked]
-    assert in_force(stage.run(LATE + 1)) == [asked], "some was left in the cycle before"
+        assert in_force(stage.run(LATE, ("h", NOW), ("g", LATE))) == [asked]
+        assert in_force(stage.run(LATE + 1, ("h", NOW))) == [asked], "some is left"
+    assert stage.windows()["g"] == [LATE - NOW]
     assert in_force(stage.run(LATE + 2)) == []

@@ -143,6 +143,21 @@ def test_seeds_and_owners_do_not_bring_it_back_while_it_is_in_force(cycles: Rehe
     assert [(key[3], row["owner"]) for key, row in rows.items() if key[1] == "g"] == [(4, "/a")]
 
 
+def test_a_deletion_is_told_when_its_group_has_committed_again(cycles: Rehearsal) -> None:
+    whole, part, other = deletion(NOW), deletion(NOW, "t"), deletion(NOW, "u")
+    asked = (whole, part, other, deletion(NOW, group="h"), deletion(NOW, cluster="elsewhere"))
+
+    def heard() -> list[str]:
+        return [one for summary in cycles.summaries.values() for one in summary["heard"]]
+
+    cycles.cycle(NOW, [commit(1, NOW), commit(2, NOW, topic="u"), commit(3, NOW, group="h")], deletions=asked)
+    assert heard() == []
+    cycles.cycle(NOW + 1, [commit(4, NOW + 1)], deletions=asked)
+    assert heard() == [whole.id, part.id]
+    cycles.cycle(NOW + 2, [commit(5, NOW + 2, topic="u")], deletions=asked)
+    assert heard() == [whole.id, part.id, other.id], "and again as long as it is in force"
+
+
 def test_of_two_deletions_the_later_counts(cycles: Rehearsal) -> None:
     cycles.cycle(NOW, [commit(n, NOW + n) for n in range(6)])
     rows = cycles.cycle(NOW + TRIGGER, deletions=(deletion(NOW + 3), deletion(NOW + 1, "t")))

@@ -144,8 +144,13 @@ def test_a_deletion_is_over(tmp_path: Path, name: str, changes: dict[str, object
     whole = {"sources": {"__consumer_offsets": Source("id", {0: READ})}, "looked_at_ms": LOOKED, "seeded": True}
     state = replace(NEVER_SEEN, **(whole | changes))  # type: ignore[arg-type]
     asked = Request("1", Kind.DELETE, NOW, "c", "g")
-    before = manifest(plan(tmp_path), clusters={"c": state}, requests=(asked,))
-    assert planner.deletions(before, [], NOW) == (() if is_over else (asked,)), name
+    before = manifest(plan(tmp_path), now_ms=NOW, clusters={"c": state}, requests=(asked,))
+    assert planner.deletions(before, [], NOW) == (asked,)
+    assert planner.in_force(before, before, {"1"}) == (() if is_over else (asked,)), name
+    assert planner.in_force(before, before, {"2"}) == (asked,), "its group is silent"
+    assert planner.in_force(replace(before, requests=()), before, {"1"}) == (asked,), "nobody knows of it yet"
+    long_after = replace(before, now_ms=NOW + planner.config.storage.expire_group * 1000 + 1)
+    assert planner.in_force(before, long_after, set()) == (() if is_over else (asked,)), name
 
 
 def test_a_deletion_of_a_cluster_that_is_no_longer_configured_is_over(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -172,6 +172,8 @@ class Cycles:
         watch.lap("judge")
         outcomes = [from_summary(bytes(row.summary)) for row in sorted(rows, key=lambda row: int(row.bucket))]
         manifest = next_manifest(self._manifest, plan, samples, readings, seeds.keys(), outcomes, watch.stages)
+        heard = {deletion for outcome in outcomes for deletion in outcome.heard}
+        manifest = replace(manifest, requests=self._planner.in_force(self._manifest, manifest, heard))
         self._store.publish(manifest)
         watch.lap("publish")
         self._manifest = manifest

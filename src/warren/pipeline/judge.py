@@ -88,7 +88,7 @@ def _judge_bucket(plan: CyclePlan, bucket: int, pieces: dict[Piece, pa.Table]) -
     state = with_owners(state, tables[Piece.OWNERS])
     if len(state.rows) > rows_before:
         state = sorted_by_name(state)
-    state = drop_deleted(state, plan)
+    state, heard = drop_deleted(state, plan)
     state = keep_living(state, plan)
     state, doubted = with_verdicts(state, plan)
     groups = to_groups(state, groups_before, plan)
@@ -102,6 +102,7 @@ def _judge_bucket(plan: CyclePlan, bucket: int, pieces: dict[Piece, pa.Table]) -
         "clusters": cluster_summaries(state, groups, commits, names),
         "rejects": tables[Piece.REJECTS].to_pylist(),
         "doubted": _to_look_at(state, doubted, names),
+        "heard": heard,
     }
 
 

@@ -44,6 +44,8 @@ class BucketOutcome:
     clusters: Mapping[str, ClusterPart]
     rejects: tuple[Rejected, ...]
     doubted: tuple[tuple[str, str, int], ...]
+    heard: tuple[str, ...] = ()
+    """The deletions whose groups have committed again."""
 
 
 def from_summary(summary: bytes) -> BucketOutcome:
@@ -55,6 +57,7 @@ def from_summary(summary: bytes) -> BucketOutcome:
         {name: ClusterPart(**part) for name, part in raw["clusters"].items()},
         tuple(Rejected(**reject) for reject in raw["rejects"]),
         tuple((cluster, topic, partition) for cluster, topic, partition in raw["doubted"]),
+        tuple(raw["heard"]),
     )
 
 

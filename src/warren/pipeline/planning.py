@@ -161,22 +161,39 @@ class Planner:
         )
 
     def deletions(self, before: Manifest, new: Sequence[Request], now_ms: int) -> tuple[Request, ...]:
-        """The deletions in force: the newest of each group or topic that may have old commits to come, and new ones."""
+        """The deletions in force: the newest of each group or topic, and new ones."""
         held = {
             (deletion.cluster, deletion.group, deletion.topic): deletion
             for deletion in sorted(before.requests, key=lambda deletion: deletion.asked_at_ms)
-            if deletion.cluster in self.config.clusters and not self.is_over(before, deletion)
+            if deletion.cluster in self.config.clusters
         }
         # Nobody has asked in the future: a clock that says so must not delete what is still to come.
         return (*held.values(), *(replace(asked, asked_at_ms=min(asked.asked_at_ms, now_ms)) for asked in new))
 
-    def is_over(self, before: Manifest, deletion: Request) -> bool:
+    def in_force(self, before: Manifest, after: Manifest, heard: Collection[str]) -> tuple[Request, ...]:
+        """The deletions of a cycle that are needed after it.
+
+        A deletion ends when nothing committed before it can come any more and its group has committed again. Until
+        then owners alone do not bring the group back, for as long as a silent group is remembered. One manifest at
+        least names each, so that none is taken up twice.
+        """
+        taken_up = {deletion.id for deletion in before.requests}
+        forgotten_ms = after.now_ms - self.config.storage.expire_group * 1000
+        return tuple(
+            deletion
+            for deletion in after.requests
+            if deletion.id not in taken_up
+            or not self.is_read_past(after, deletion)
+            or (deletion.id not in heard and deletion.asked_at_ms >= forgotten_ms)
+        )
+
+    def is_read_past(self, after: Manifest, deletion: Request) -> bool:
         """Whether all that was committed before a deletion had been read, and dropped, in the cycle of a manifest."""
-        state = state_of(before, deletion.cluster)
+        state = state_of(after, deletion.cluster)
         topics = [topic for cluster, topic in self.consumers if cluster == deletion.cluster]
         is_looked_at = state.error is None and state.looked_at_ms > deletion.asked_at_ms + ON_ITS_WAY_MS
         is_read = all(topic in state.sources and is_read_up(state.sources[topic]) for topic in topics)
-        return is_looked_at and is_read and not self.is_to_be_seeded(before, deletion.cluster)
+        return is_looked_at and is_read and not self.is_to_be_seeded(after, deletion.cluster)
 
     def is_to_be_seeded(self, before: Manifest, cluster: str) -> bool:
         """Whether groups that stay silent have still to be asked for: once, after a start at the latest commits."""
