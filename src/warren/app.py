@@ -60,7 +60,7 @@ def running(config: Config) -> Iterator["Warren"]:
         )
         follow: list[Follow] = []
         if pipeline.history_days:
-            lake = LakeFollower(LakeWriter(store.root, pipeline.history_days))
+            lake = LakeFollower(LakeWriter(store.root, pipeline.history_days, pipeline.history_step))
             parts.callback(lake.close)
             follow.append(lake.follow)
         yield Warren(cycles, ahead, web.urls(), follow)

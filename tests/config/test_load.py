@@ -107,6 +107,8 @@ def test_burrows_defaults_hold_for_all_that_is_not_said(tmp_path: Path) -> None:
         buckets=8,
         max_records=5_000_000,
         driver_memory="4g",
+        history_days=30,
+        history_step=10.0,
     )
 
 
@@ -157,6 +159,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         buckets = 13
         max-records = 14000
         driver-memory = "512m"
+        history-days = 15
+        history-step = 1.5
         [pipeline.spark-conf]
         spark.sql.shuffle.partitions = 4
         spark.ui.enabled = false
@@ -183,6 +187,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
             buckets=13,
             max_records=14000,
             driver_memory="512m",
+            history_days=15,
+            history_step=1.5,
         ),
     )
 

@@ -71,6 +71,8 @@ BAD_VALUES = [
     ("pipeline", "buckets = 0", "a whole number from 1 to 4096"),
     ("pipeline", "max-records = 10", "a whole number from 1000 to 1000000000"),
     ("pipeline", 'driver-memory = "4"', 'a size for the JVM such as "4g"'),
+    ("pipeline", "history-days = -1", "a whole number of days from 0 to 3650"),
+    ("pipeline", "history-step = 0.9", "a number of seconds from 1 to 3600"),
     ("pipeline", "spark-conf = 1", "a table of Spark settings, spark.NAME = VALUE"),
     (
         "pipeline",

@@ -14,7 +14,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A server on a town with two points of history, the older of them two hours old."""
     town = Town(tmp_path_factory.mktemp("history")).grow()
     town.publish()
-    writer = LakeWriter(town.data, 30)
+    writer = LakeWriter(town.data, 30, 10.0)
     for minutes_ago in (120, 0):
         writer.record(town.cycles.manifest(now_ms=town.now_ms - minutes_ago * 60_000))
     with serving(server_config(town.data)) as [found]:

@@ -130,6 +130,7 @@ class Pipeline:
     max_records: Annotated[int, whole(1_000, 1_000_000_000)] = 5_000_000
     driver_memory: Annotated[str, JVM_SIZE] = "4g"
     history_days: Annotated[int, whole(0, 3650, "days")] = 30
+    history_step: Annotated[float, number(1, 3600, "seconds")] = 10.0
 
 
 @dataclass(frozen=True)

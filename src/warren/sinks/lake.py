@@ -1,4 +1,4 @@
-"""Writes the history of groups and clusters: a point a minute, merged into hours and days, thinned with age, bounded.
+"""Writes the history of groups and clusters: a point a trigger, merged and thinned with age, bounded.
 
 It follows the snapshots beside the cycle and needs no state of its own: what has been written is in the names of the
 files. A file appears whole or not at all. Files that were merged are removed after the longer one is there, so a crash
@@ -26,20 +26,21 @@ from warren.snapshot.store import Store
 
 log = logging.getLogger(__name__)
 
-MINUTE_MS = 60_000
-LENGTH_MS = {Span.HOUR: 3_600_000, Span.DAY: 86_400_000}
-OLD_STEP_MS = 600_000
-"""How far apart points are in a day that is over; changes of status stay."""
-MERGED_FROM = {Span.HOUR: Span.MINUTE, Span.DAY: Span.HOUR}
+MERGED_FROM = {Span.PART: Span.MOMENT, Span.HOUR: Span.PART, Span.DAY: Span.HOUR}
+"""What each span is made of, in the order in which they are made."""
+LENGTH_MS = {Span.PART: 600_000, Span.HOUR: 3_600_000, Span.DAY: 86_400_000}
+STEP_MS = {Span.PART: 1, Span.HOUR: 60_000, Span.DAY: 600_000}
+"""How far apart points are in a span that is over; changes of status stay."""
 
 
 class LakeWriter:
     """Writes one data directory's history."""
 
-    def __init__(self, data_dir: Path, keep_days: int) -> None:
+    def __init__(self, data_dir: Path, keep_days: int, step_s: float) -> None:
         self._data_dir = data_dir
         self._store = Store(data_dir)
         self._keep_days = keep_days
+        self._step_ms = round(step_s * 1000)
         for table in Table:
             lake_folder(data_dir, table).mkdir(parents=True, exist_ok=True)
             for draft in lake_folder(data_dir, table).glob("*.draft"):
@@ -48,29 +49,29 @@ class LakeWriter:
         self._last_ms = max((file.to_ms for file in lake_files(data_dir, Table.CLUSTERS)), default=0)
 
     def record(self, manifest: Manifest) -> bool:
-        """Write a point of everyone if the last one is of another minute; says whether it did."""
+        """Write a point of everyone if the last one is of another step; says whether it did."""
         # Another one, not a later one: a clock that was ahead once must not end the history.
-        if manifest.now_ms // MINUTE_MS == self._last_ms // MINUTE_MS:
+        if manifest.now_ms // self._step_ms == self._last_ms // self._step_ms:
             return False
         count = len(manifest.buckets)
         for number, bucket in enumerate(manifest.buckets):
             groups = self._store.read_parquet(bucket.groups)
             if groups.num_rows:
-                name = file_name(Span.MINUTE, number, count, manifest.now_ms, manifest.now_ms)
+                name = file_name(Span.MOMENT, number, count, manifest.now_ms, manifest.now_ms)
                 self._write(Table.GROUPS, name, to_points(groups, manifest.now_ms))
-        name = file_name(Span.MINUTE, 0, 1, manifest.now_ms, manifest.now_ms)
+        name = file_name(Span.MOMENT, 0, 1, manifest.now_ms, manifest.now_ms)
         self._write(Table.CLUSTERS, name, clusters_of(manifest))
         self._last_ms = manifest.now_ms
         return True
 
     def tidy(self, now_ms: int) -> None:
-        """Merge what belongs to an hour or a day that is over, and remove what is too old."""
+        """Merge what belongs to a longer span that is over, and remove what is too old."""
         for table in Table:
             for span, source in MERGED_FROM.items():
                 files = lake_files(self._data_dir, table)
                 for (bucket, buckets, start_ms), own in _over(files, source, LENGTH_MS[span], now_ms).items():
                     name = file_name(span, bucket, buckets, start_ms, start_ms + LENGTH_MS[span] - 1)
-                    self._merge(table, name, [file.path for file in own], OLD_STEP_MS if span is Span.DAY else 0)
+                    self._merge(table, name, [file.path for file in own], STEP_MS[span])
             for file in lake_files(self._data_dir, table):
                 if file.to_ms < now_ms - self._keep_days * LENGTH_MS[Span.DAY]:
                     file.path.unlink(missing_ok=True)
@@ -78,7 +79,9 @@ class LakeWriter:
     def _merge(self, table: Table, name: str, sources: Sequence[Path], step_ms: int) -> None:
         # One that is there already was made before a crash, or before late points of its time.
         before = lake_folder(self._data_dir, table) / name
-        tables = [pq.read_table(path, schema=table.schema) for path in (*sources, before) if path.exists()]
+        paths = [path for path in (*sources, before) if path.exists()]
+        # Thinned one by one before they are together, so that memory is needed for what stays only.
+        tables = [thinned(pq.read_table(path, schema=table.schema), step_ms) for path in paths]
         order = [(key, "ascending") for key in ("cluster", "group", "time_ms") if key in table.schema.names]
         self._write(table, name, thinned(pa.concat_tables(tables).sort_by(order), step_ms))
         for path in sources:
@@ -120,16 +123,14 @@ def clusters_of(manifest: Manifest) -> pa.Table:
 
 
 def thinned(table: pa.Table, step_ms: int) -> pa.Table:
-    """Sorted rows, of each group or cluster one in a step and each change of status; with no step each moment once."""
+    """Sorted rows, of each group or cluster the first in each step and each change of status."""
     if table.num_rows < 2:
         return table
     time_ms = table["time_ms"].to_numpy()
-    is_kept = _differs(table["cluster"])
+    is_kept = _differs(table["cluster"]) | _differs(table["worst_status"])
     if "group" in table.schema.names:
         is_kept |= _differs(table["group"])
-    is_kept[1:] |= time_ms[1:] // max(step_ms, 1) != time_ms[:-1] // max(step_ms, 1)
-    if step_ms:
-        is_kept |= _differs(table["worst_status"])
+    is_kept[1:] |= time_ms[1:] // step_ms != time_ms[:-1] // step_ms
     return table.filter(pa.array(is_kept))
 
 
@@ -143,7 +144,7 @@ def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _over(
     files: Iterable[LakeFile], span: Span, length_ms: int, now_ms: int
 ) -> dict[tuple[int, int, int], list[LakeFile]]:
-    """Files of one span by their bucket and the hour or day they belong to, if that is over."""
+    """Files of one span by their bucket and the start of the longer one they belong to, if that is over."""
     found: dict[tuple[int, int, int], list[LakeFile]] = {}
     for file in files:
         start_ms = file.from_ms // length_ms * length_ms
@@ -178,8 +179,8 @@ class LakeFollower:
                 if manifest is not None and manifest.buckets and self._writer.record(manifest):
                     self._writer.tidy(manifest.now_ms)
             except (OSError, pa.ArrowException, CorruptSnapshot) as error:
-                # A full disk, or a snapshot that was removed meanwhile: the next minute has its own.
-                log.warning("history: this minute could not be written: %s", error)
+                # A full disk, or a snapshot that was removed meanwhile: the next one has its own.
+                log.warning("history: this moment could not be written: %s", error)
 
     def close(self) -> None:
         """Finish what is under way and stop."""

@@ -54,9 +54,10 @@ class Table(StrEnum):
 
 
 class Span(StrEnum):
-    """How much time a file covers."""
+    """How much time a file covers: one point, ten minutes, an hour or a day."""
 
-    MINUTE = "minute"
+    MOMENT = "moment"
+    PART = "part"
     HOUR = "hour"
     DAY = "day"
 
@@ -73,7 +74,7 @@ class LakeFile:
     to_ms: int
 
 
-_FILE = re.compile(r"(minute|hour|day)-(\d+)-of-(\d+)-(\d+)-(\d+)\.parquet")
+_FILE = re.compile(rf"({'|'.join(Span)})-(\d+)-of-(\d+)-(\d+)-(\d+)\.parquet")
 
 
 def lake_folder(data_dir: Path, table: Table) -> Path:

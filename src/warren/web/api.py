@@ -217,7 +217,7 @@ class Api:
         return self._good(request, "consumer verdict explained", explanation=found)
 
     def history(self, request: Request) -> Answer:
-        """A group's lag and verdict over time, a point a minute, fewer of days that are over."""
+        """A group's lag and verdict over time, a point a trigger, fewer of hours and days that are over."""
         cluster, group = request.names["cluster"], request.names["consumer"]
         rows = group_history(self._config.pipeline.data_dir, cluster, group, self._since_ms(request)).to_pylist()
         if not rows and self.index.number(cluster, group) is None:
