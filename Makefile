@@ -3,36 +3,44 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Node comes as a Python package too.
+NPM := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix dashboard
+NODE_MODULES := dashboard/node_modules/.package-lock.json
+DASHBOARD := src/warren/web/static/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long check bench format lock hooks clean
+.PHONY: help install demo dashboard test test-long check bench format lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## create .venv with the locked packages and the warren command
 
-demo: $(INSTALLED) ## start a real Kafka with consumers of every kind and watch them live
+dashboard: $(DASHBOARD) ## build the dashboard that the server sends
+
+demo: $(INSTALLED) $(DASHBOARD) ## start a real Kafka with consumers of every kind and watch them live
 	$(BIN)/warren demo
 
-test: $(INSTALLED) ## run the tests
+test: $(INSTALLED) $(DASHBOARD) ## run the tests
 	$(BIN)/pytest -m "not long" --durations=12
 
-test-long: $(INSTALLED) ## run the rehearsals that are too long for every change
+test-long: $(INSTALLED) $(DASHBOARD) ## run the rehearsals that are too long for every change
 	$(BIN)/pytest -m long --timeout=7200
 
-check: $(INSTALLED) ## check format, lint, types and imports
+check: $(INSTALLED) $(NODE_MODULES) ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy src tests $(wildcard benchmarks)
 	$(BIN)/lint-imports
+	$(NPM) run --silent check
 
-bench: $(INSTALLED) ## measure catch-up, cycles, heads and the API, as tables and as JSON
+bench: $(INSTALLED) $(DASHBOARD) ## measure catch-up, cycles, heads and the API, as tables and as JSON
 	$(BIN)/python -m benchmarks
 
-format: $(INSTALLED) ## format the code and fix what can be fixed
+format: $(INSTALLED) $(NODE_MODULES) ## format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(NPM) run --silent format
 
 lock: $(INSTALLED) ## write requirements/lock.txt anew from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
@@ -42,7 +50,7 @@ hooks: $(INSTALLED) ## run the checks before each git commit
 	$(BIN)/pre-commit install
 
 clean: ## remove .venv, caches and build output
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist dashboard/node_modules src/warren/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -54,3 +62,10 @@ $(INSTALLED): requirements/lock.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(NODE_MODULES): dashboard/package-lock.json dashboard/package.json | $(INSTALLED)
+	$(NPM) ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+$(DASHBOARD): $(NODE_MODULES) dashboard/build.mjs $(wildcard dashboard/src/* dashboard/src/*/*)
+	$(NPM) run --silent build

@@ -51,7 +51,7 @@ def test_every_path_answers(client: Client, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v3", "/v4/kafka", "/burrow", "/v3/kafka/one/nothing", "/v3/config/nothing", "/v3/kafka/one/lag/x"]
+    "path", ["/x", "/v3", "/v4/kafka", "/burrow", "/v3/kafka/one/nothing", "/v3/config/nothing", "/v3/kafka/one/lag/x"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_a_path_that_is_none(client: Client, method: str, path: str) -> None:

@@ -14,10 +14,16 @@ from schemathesis.checks import negative_data_rejection, not_a_server_error
 
 from tests.kit.servers import Client, Town, server_config, serving
 
-REAL = {"cluster": "one", "consumer": "billing/eu", "topic": "orders", "name": "one"}
+REAL = {"asset": "icon.svg", "cluster": "one", "consumer": "billing/eu", "topic": "orders", "name": "one"}
 KINDS = ("storage", "evaluator", "cluster", "consumer", "notifier")
 CLUSTER, CONSUMER = "/v3/kafka/{cluster}", "/v3/kafka/{cluster}/consumer/{consumer}"
 OPERATIONS = [
+    "GET /",
+    "GET /assets/{asset}",
+    "GET /v3/overview",
+    "GET /v3/groups",
+    "GET /v3/history",
+    "GET /v3/kafka/{cluster}/topic/{topic}/detail",
     *(f"GET {path}" for path in ("/burrow/admin", "/burrow/admin/ready", "/metrics", "/openapi.json", "/docs")),
     *("GET /v3/kafka", f"GET {CLUSTER}", f"GET {CLUSTER}/lag", f"GET {CLUSTER}/topic", f"GET {CLUSTER}/consumer"),
     f"GET {CLUSTER}/history",

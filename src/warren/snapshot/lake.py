@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from warren.domain.buckets import bucket_of
 
@@ -110,18 +112,40 @@ def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa
         return file.bucket == homes.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
 
     wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-    return _read(data_dir, Table.GROUPS, is_home, wanted, since_ms)
+    return without_doubles(_read(data_dir, Table.GROUPS, is_home, wanted, since_ms))
 
 
 def cluster_history(data_dir: Path, cluster: str, since_ms: int) -> pa.Table:
     """A cluster's history since a moment, oldest first, each moment once."""
-    return _read(data_dir, Table.CLUSTERS, lambda _: True, pc.field("cluster") == cluster, since_ms)
+    return without_doubles(_read(data_dir, Table.CLUSTERS, lambda _: True, pc.field("cluster") == cluster, since_ms))
+
+
+def clusters_history(data_dir: Path, since_ms: int) -> pa.Table:
+    """The history of all clusters since a moment, one after the other, each moment once."""
+    return without_doubles(_read(data_dir, Table.CLUSTERS, lambda _: True, None, since_ms))
+
+
+def moments_since(data_dir: Path, since_ms: int) -> NDArray[np.int64]:
+    """When points were written since a moment, oldest first; one that is still being written is left out."""
+    # The clusters of a moment are written last.
+    time_ms = _read(data_dir, Table.CLUSTERS, lambda _: True, None, since_ms)["time_ms"]
+    return np.unique(time_ms.to_numpy())
+
+
+def groups_at(data_dir: Path, times_ms: NDArray[np.int64]) -> pa.Table:
+    """All groups at some moments, in any order, some perhaps twice."""
+    if times_ms.size == 0:
+        return HISTORY.empty_table()
+    is_wanted = pc.field("time_ms").isin(pa.array(times_ms))
+    is_near = _between(int(times_ms[0]), int(times_ms[-1]))
+    return _read(data_dir, Table.GROUPS, is_near, is_wanted, int(times_ms[0]))
 
 
 def _read(
-    data_dir: Path, table: Table, is_meant: Callable[[LakeFile], bool], wanted: pc.Expression, since_ms: int
+    data_dir: Path, table: Table, is_meant: Callable[[LakeFile], bool], wanted: pc.Expression | None, since_ms: int
 ) -> pa.Table:
-    filters = wanted & (pc.field("time_ms") >= since_ms)
+    is_late = pc.field("time_ms") >= since_ms
+    filters = is_late if wanted is None else wanted & is_late
     read: dict[Path, pa.Table] = {}
     while True:
         files = [f.path for f in lake_files(data_dir, table) if f.to_ms >= since_ms and is_meant(f)]
@@ -132,13 +156,24 @@ def _read(
         except FileNotFoundError:
             # It has just become part of a longer one: look again. What was read stays read, so this comes to an end.
             continue
-        return without_doubles(pa.concat_tables([table.schema.empty_table(), *read.values()]).sort_by("time_ms"))
+        return pa.concat_tables([table.schema.empty_table(), *read.values()])
 
 
-def without_doubles(table: pa.Table) -> pa.Table:
-    """Rows of one thing sorted by time, each moment once: a file and the longer one made of it may both be there."""
-    if table.num_rows < 2:
-        return table
-    time_ms = table["time_ms"].combine_chunks()
-    is_new = pc.not_equal(time_ms[1:], time_ms[:-1])
-    return table.filter(pa.concat_arrays([pa.array([True]), is_new]))
+def _between(from_ms: int, to_ms: int) -> Callable[[LakeFile], bool]:
+    return lambda file: file.from_ms <= to_ms and file.to_ms >= from_ms
+
+
+def without_doubles(rows: pa.Table) -> pa.Table:
+    """Rows of a group, or of clusters, sorted by time, each moment once.
+
+    A file and the longer one made of it may both be there.
+    """
+    if rows.num_rows < 2:
+        return rows
+    rows = rows.sort_by([("cluster", "ascending"), ("time_ms", "ascending")])
+    is_new = np.ones(rows.num_rows, dtype=np.bool_)
+    is_new[1:] = False
+    for key in ("cluster", "time_ms"):
+        values = rows[key].combine_chunks()
+        is_new[1:] |= np.asarray(pc.not_equal(values[1:], values[:-1]))
+    return rows.filter(pa.array(is_new))

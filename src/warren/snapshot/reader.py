@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from warren.domain.buckets import bucket_of
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Reason, Status
 from warren.domain.windows import UNKNOWN
-from warren.snapshot.manifest import File, Manifest
+from warren.snapshot.manifest import File, HeadSample, Manifest
 from warren.snapshot.schemas import GROUPS, LAYOUT, PARTITIONS
 from warren.snapshot.store import Store
 
@@ -99,6 +101,17 @@ class Snapshot:
         """The newest heads and log starts, in the order of `topics`."""
         return self.store.read_arrow(self.manifest.heads[-1].heads)
 
+    def heads_of(self, sample: HeadSample, cluster: str, topic: str) -> NDArray[np.int64] | None:
+        """The heads of a topic in an older sample; None if it was not there then, or was another one."""
+        held = _place_of(self.store.read_arrow(sample.layout), cluster, topic)
+        newest = _place_of(self.topics(), cluster, topic)
+        if held is None or newest is None or held["topic_id"] != newest["topic_id"]:
+            return None
+        heads: NDArray[np.int64] = (
+            self.store.read_arrow(sample.heads)["head"].slice(held["first_row"], held["partitions"]).to_numpy()
+        )
+        return heads
+
     def facts(self, partition: dict[str, object]) -> Facts:
         """The numbers behind a partition's verdict."""
         row: dict[str, list[int]] = partition  # type: ignore[assignment]
@@ -131,6 +144,11 @@ class Snapshot:
             for place, row in zip(places, rows, strict=True):
                 found[place] = row
         return found
+
+
+def _place_of(layout: pa.Table, cluster: str, topic: str) -> dict[str, Any] | None:
+    found = layout.filter(pc.and_(pc.equal(layout["cluster"], cluster), pc.equal(layout["topic"], topic))).to_pylist()
+    return found[0] if found else None
 
 
 def status_name(number: object) -> str:

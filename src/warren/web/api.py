@@ -12,15 +12,17 @@ import numpy as np
 from warren.config import Config
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
+from warren.errors import RequestError
 from warren.logs import LEVELS, set_level
-from warren.snapshot.lake import cluster_history, group_history
+from warren.snapshot.lake import cluster_history, clusters_history, group_history
 from warren.snapshot.requests import Kind, RequestBox
-from warren.web import bulk, config_answers, groups, metrics
+from warren.web import assets, bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
 from warren.web.go_json import dumps
-from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer, number_in
+from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer, number_in, packed_answer
 from warren.web.index import Index
 from warren.web.openapi import HOURS_MOST, document
+from warren.web.overview import group_columns, overview, topic_detail
 from warren.web.page import PAGE, PAGE_POLICY
 from warren.web.readiness import not_ready
 
@@ -74,6 +76,11 @@ class Api:
             get("/metrics", self.metrics, is_slow=True),
             get("/openapi.json", self.openapi),
             get("/docs", self.docs),
+            get("/", assets.home),
+            get("/assets/{asset}", self.asset),
+            get("/v3/overview", self.overview, is_slow=True),
+            get("/v3/groups", self.all_groups, is_slow=True),
+            get("/v3/history", self.all_history, is_slow=True),
             get("/v3/kafka", self.clusters, is_cached=True),
             get("/v3/kafka/{cluster}", self.cluster, is_cached=True),
             get("/v3/kafka/{cluster}/lag", self.cluster_lag, is_slow=True),
@@ -81,6 +88,7 @@ class Api:
             get("/v3/kafka/{cluster}/topic", self.topics, is_cached=True),
             get("/v3/kafka/{cluster}/topic/{topic}", self.topic, is_cached=True),
             get("/v3/kafka/{cluster}/topic/{topic}/consumers", self.topic_consumers, is_cached=True),
+            get("/v3/kafka/{cluster}/topic/{topic}/detail", self.topic_detail, is_slow=True),
             get("/v3/kafka/{cluster}/consumer", self.consumers, is_cached=True),
             Route(consumer, {"GET": Handler(self.consumer, is_cached=True, is_slow=True), "DELETE": delete}),
             get(f"{consumer}/status", self.status, is_cached=True),
@@ -114,6 +122,30 @@ class Api:
     def docs(self, _: Request) -> Answer:
         """A page to browse this API with."""
         return Answer(200, PAGE.encode(), "text/html; charset=utf-8", (("Content-Security-Policy", PAGE_POLICY),))
+
+    def asset(self, request: Request) -> Answer:
+        """A file of the dashboard."""
+        return assets.asset(request) or self._error(request, 404, "there is no such file")
+
+    def overview(self, request: Request) -> Answer:
+        """All clusters at a glance: the worst groups, what has changed within the hour, how the pipeline is."""
+        found = overview(self.index, self._config, self._clock_ms())
+        return self._good(request, "overview returned", overview=found)
+
+    def all_groups(self, request: Request) -> Answer:
+        """All groups of all clusters, a list a column."""
+        topic = request.query.get("topic", ("",))[-1]
+        body = b'{"error":false,"message":"groups returned","groups":%b,"request":%b}' % (
+            group_columns(self.index, topic or None),
+            dumps(self._about(request)),
+        )
+        return packed_answer(request, body)
+
+    def all_history(self, request: Request) -> Answer:
+        """The lag of every cluster and how many of its groups had which verdict over time, a list a column."""
+        table = clusters_history(self._config.pipeline.data_dir, self._since_ms(request))
+        columns = {name: table[name].to_pylist() for name in table.schema.names}
+        return self._good(request, "history returned", history=columns)
 
     def clusters(self, request: Request) -> Answer:
         """All clusters."""
@@ -177,6 +209,13 @@ class Api:
         found = self.index.consumers_of(cluster, request.names["topic"])
         return self._good(request, "consumers of topic returned", consumers=found)
 
+    def topic_detail(self, request: Request) -> Answer:
+        """A topic's heads, how fast they move, and its consumers with what each lags there."""
+        found = topic_detail(self.index, request.names["cluster"], request.names["topic"])
+        if found is None:
+            return self._error(request, 404, "cluster or topic not found")
+        return self._good(request, "topic detail returned", topic=found)
+
     def consumers(self, request: Request) -> Answer:
         """The groups of a cluster."""
         cluster = request.names["cluster"]
@@ -211,7 +250,11 @@ class Api:
 
     def explain(self, request: Request) -> Answer:
         """Why a group has its verdict."""
-        found = groups.explained(self.index, request.names["cluster"], request.names["consumer"])
+        topic, partition = request.query.get("topic", (None,))[-1], request.query.get("partition", ("",))[-1]
+        if partition and (not partition.isascii() or not partition.isdigit() or len(partition) > 9):
+            raise RequestError(f"partition must be a number, not {partition[:20]!r}")
+        only = groups.Only(topic, int(partition) if partition else None)
+        found = groups.explained(self.index, request.names["cluster"], request.names["consumer"], only)
         if found is None:
             return self._error(request, 404, "cluster or consumer not found")
         return self._good(request, "consumer verdict explained", explanation=found)

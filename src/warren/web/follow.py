@@ -11,6 +11,7 @@ from warren.snapshot.reader import Snapshot
 from warren.snapshot.requests import Kind, Request, RequestBox
 from warren.snapshot.store import Store
 from warren.web.index import Index, build_index, empty_index
+from warren.web.recent import RecentReader
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ class Follower:
     def __init__(self, data_dir: Path) -> None:
         self._store = Store(data_dir)
         self._box = RequestBox(data_dir)
+        self._recent = RecentReader(data_dir)
         self._held: tuple[int, frozenset[str]] = (-1, frozenset())
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -55,9 +57,16 @@ class Follower:
             log.warning("manifest %d cannot be read, answering from %d", sequence, manifest.sequence)
         began = time.monotonic()
         hidden = to_hide(manifest, pending)
-        index = build_index(Snapshot(self._store, manifest), hidden) if manifest.buckets else empty_index()
+        is_first = self.index.snapshot is None
+        index = empty_index()
+        if manifest.buckets:
+            # Nobody should wait at the start for what happened before: that is read with the next look.
+            recent_of = None if is_first else self._recent.advance
+            index = build_index(Snapshot(self._store, manifest), hidden, recent_of)
         index.texts.warm_up(self.index.texts)
         self.index = index
+        if is_first:
+            return
         self._held = (max(sequence, manifest.sequence), _ids(pending))
         log.debug("snapshot %d indexed in %.0f ms", manifest.sequence, (time.monotonic() - began) * 1000)
 

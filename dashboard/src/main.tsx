@@ -1,0 +1,84 @@
+import { render } from "preact"
+import { useEffect, useRef } from "preact/hooks"
+import { follow, now, overview, stale } from "./live"
+import { GroupPage } from "./pages/group"
+import { GroupsPage } from "./pages/groups"
+import { OverviewPage } from "./pages/overview"
+import { TopicPage } from "./pages/topic"
+import { place } from "./route"
+import "./style.css"
+import { theme, turnTheme } from "./theme"
+import { span } from "./words"
+
+const PAGES = { overview: OverviewPage, groups: GroupsPage, group: GroupPage, topic: TopicPage, nowhere: Nowhere }
+
+function Nowhere() {
+  return (
+    <p class="empty">
+      There is nothing at this address. <a href="#/">Overview</a>
+    </p>
+  )
+}
+
+function App() {
+  const { page, names } = place.value
+  const Page = PAGES[page]
+  const view = [page, ...names].join("/")
+  const main = useRef<HTMLElement>(null)
+  useEffect(() => {
+    document.title = [names.at(-1) ?? (page === "groups" ? "Groups" : ""), "Warren"].filter(Boolean).join(" · ")
+    scrollTo(0, 0)
+  }, [view])
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the content
+      </button>
+      <header class="bar">
+        <a class="brand" href="#/">
+          <img src="assets/icon.svg" alt="" width="24" height="24" /> Warren
+        </a>
+        <nav aria-label="Pages">
+          <a href="#/" aria-current={page === "overview" ? "page" : undefined}>
+            Overview
+          </a>
+          <a href="#/groups" aria-current={page === "groups" ? "page" : undefined}>
+            Groups
+          </a>
+          <a href="docs">API</a>
+        </nav>
+        <Freshness />
+        <button
+          type="button"
+          class="theme"
+          onClick={turnTheme}
+          aria-label={`Turn the page ${theme.value === "dark" ? "light" : "dark"}`}
+        >
+          {theme.value === "dark" ? "☀" : "☾"}
+        </button>
+      </header>
+      <div role="status">
+        {stale.value && (
+          <p class="stale">
+            <strong>Stale:</strong> {stale.value}
+          </p>
+        )}
+      </div>
+      <main id="main" tabIndex={-1} ref={main}>
+        <Page key={view} />
+      </main>
+    </>
+  )
+}
+
+function Freshness() {
+  const judged = overview.value?.judged_at
+  return (
+    <span class={`fresh ${stale.value ? "is-stale" : ""}`}>
+      {judged ? `judged ${span(now.value - judged)} ago` : "not judged yet"}
+    </span>
+  )
+}
+
+follow()
+render(<App />, document.getElementById("app")!)
