@@ -26,12 +26,18 @@ INTERVALS = 10
 GROUPS_PER_TOPIC = 4
 
 
-def record(root: Path, partitions: int, cycles: int = INTERVALS, cluster: str = "local") -> Iterator[Manifest]:
+def record(
+    root: Path,
+    partitions: int,
+    cycles: int = INTERVALS,
+    cluster: str = "local",
+    per_group: int = PARTITIONS_PER_GROUP,
+) -> Iterator[Manifest]:
     """Publish a snapshot after each of some cycles in which every partition commits; one group in ten lags more."""
     store = Store(root)
     store.create()
     head_files = HeadFiles(store, None)
-    groups = partitions // PARTITIONS_PER_GROUP
+    groups = partitions // per_group
     now_ms = time.time_ns() // 1_000_000 - cycles * 10_000
     planned = PlannedCluster(cluster, is_judged=True)
     plan = CyclePlan(
@@ -41,14 +47,14 @@ def record(root: Path, partitions: int, cycles: int = INTERVALS, cluster: str = 
     heads: tuple[HeadSample, ...] = ()
     for cycle in range(cycles):
         now_ms += 10_000
-        sample = _heads(cluster, groups, cycle, now_ms)
+        sample = _heads(cluster, groups, per_group, cycle, now_ms)
         heads = (*heads, head_files.write(plan.sequence + 1, [cluster], {cluster: sample}))
         head_files.published()
         plan = replace(plan, sequence=plan.sequence + 1, now_ms=now_ms, heads=thinned(heads, now_ms))
         pieces = [piece(bucket, Piece.NOTHING, OWNERS.empty_table(), plan) for bucket in range(BUCKETS)]
-        pieces += pieces_of(_commits(groups, cycle, now_ms - 1_000), Piece.COMMITS, plan)
+        pieces += pieces_of(_commits(groups, per_group, cycle, now_ms - 1_000), Piece.COMMITS, plan)
         if cycle == 0:
-            pieces += pieces_of(_owners(groups), Piece.OWNERS, plan)
+            pieces += pieces_of(_owners(groups, per_group), Piece.OWNERS, plan)
         answers = {row["bucket"]: row["summary"] for b in judge_buckets(plan)(pieces) for row in b.to_pylist()}
         outcomes = [from_summary(answers[bucket]) for bucket in range(BUCKETS)]
         plan = replace(plan, state=tuple(outcome.bucket for outcome in outcomes))
@@ -60,30 +66,32 @@ def record(root: Path, partitions: int, cycles: int = INTERVALS, cluster: str = 
         yield manifest
 
 
-def _heads(cluster: str, groups: int, cycle: int, now_ms: int) -> ClusterSample:
+def _heads(cluster: str, groups: int, per_group: int, cycle: int, now_ms: int) -> ClusterSample:
     names = sorted({topic_name(group) for group in range(groups)})
-    topics = tuple(Topic(name, name, PARTITIONS_PER_GROUP) for name in names)
-    heads = np.full(len(names) * PARTITIONS_PER_GROUP, 1_000_000 + 500 * cycle, dtype=np.int64)
+    topics = tuple(Topic(name, name, per_group) for name in names)
+    heads = np.full(len(names) * per_group, 1_000_000 + 500 * cycle, dtype=np.int64)
     return ClusterSample(
         cluster, heads_at_ms=(now_ms, now_ms), topics=topics, heads=heads, log_starts=np.zeros_like(heads)
     )
 
 
-def _named(groups: int) -> tuple[pa.DictionaryArray, pa.DictionaryArray, np.ndarray[tuple[int], np.dtype[np.int32]]]:
-    rows = np.arange(groups * PARTITIONS_PER_GROUP, dtype=np.int32)
-    group = rows // PARTITIONS_PER_GROUP
+def _named(
+    groups: int, per_group: int
+) -> tuple[pa.DictionaryArray, pa.DictionaryArray, np.ndarray[tuple[int], np.dtype[np.int32]]]:
+    rows = np.arange(groups * per_group, dtype=np.int32)
+    group = rows // per_group
     topics = sorted({topic_name(number) for number in range(groups)})
     return (
         pa.DictionaryArray.from_arrays(group, pa.array([group_name(number) for number in range(groups)])),
         pa.DictionaryArray.from_arrays(group // GROUPS_PER_TOPIC, pa.array(topics)),
-        rows % PARTITIONS_PER_GROUP,
+        rows % per_group,
     )
 
 
-def _commits(groups: int, cycle: int, time_ms: int) -> pa.Table:
-    group, topic, partition = _named(groups)
+def _commits(groups: int, per_group: int, cycle: int, time_ms: int) -> pa.Table:
+    group, topic, partition = _named(groups, per_group)
     rows = partition.size
-    number = np.arange(rows) // PARTITIONS_PER_GROUP
+    number = np.arange(rows) // per_group
     behind = np.where(number % 10 == 0, 1_000 + 300 * cycle, 0)
     columns = {
         "cluster": np.zeros(rows, dtype=np.int32),
@@ -98,9 +106,9 @@ def _commits(groups: int, cycle: int, time_ms: int) -> pa.Table:
     return pa.table(columns, schema=COMMITS)
 
 
-def _owners(groups: int) -> pa.Table:
-    group, topic, partition = _named(groups)
-    member = np.arange(partition.size) // PARTITIONS_PER_GROUP * 10 + partition % 10
+def _owners(groups: int, per_group: int) -> pa.Table:
+    group, topic, partition = _named(groups, per_group)
+    member = np.arange(partition.size) // per_group * 10 + partition % 10
     columns = {
         "cluster": np.zeros(partition.size, dtype=np.int32),
         "group": group.cast(pa.string()),

@@ -1,6 +1,6 @@
 // What the server knows now. It is asked as often as it judges; what is on the screen changes in place.
 import { computed, effect, signal } from "@preact/signals"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { ask, type Overview, Refused } from "./api"
 
 export const overview = signal<Overview | null>(null)
@@ -59,13 +59,12 @@ export interface Asked<T> {
 /** What a path answers, asked anew with every snapshot; what was there stays until its successor is. */
 export function useLive<T>(path: string): Asked<T> {
   const [asked, setAsked] = useState<Asked<T> & { path: string }>({ path: "", data: null, refusal: null })
-  const last = useRef("")
   useEffect(() => {
     const stop = new AbortController()
     let isUnderWay = false
-    const dispose = effect(() => {
+    const look = () => {
       // One question at a time: a slow answer is not asked for twice.
-      if (sequence.value === null || isUnderWay) return
+      if (isUnderWay) return
       isUnderWay = true
       ask<T>(path, stop.signal)
         .then((data) => setAsked({ path, data, refusal: null }))
@@ -75,12 +74,19 @@ export function useLive<T>(path: string): Asked<T> {
         .finally(() => {
           isUnderWay = false
         })
+    }
+    look()
+    let known = sequence.peek()
+    const dispose = effect(() => {
+      const newest = sequence.value
+      // The first number comes while the first answer is on its way.
+      if (known !== null && newest !== known) look()
+      known = newest
     })
     return () => {
       dispose()
       stop.abort()
     }
   }, [path])
-  last.current = path
   return asked.path === path ? asked : { data: null, refusal: null }
 }

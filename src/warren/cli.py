@@ -94,7 +94,8 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser("demo", help="a real Kafka with a group of every kind, judged live")
     demo.add_argument("--minutes", type=float, help="stop after so many minutes")
-    demo.add_argument("--port", type=int, help="where the API answers; default: 8000, or a free one")
+    demo.add_argument("--port", type=int, help="where the dashboard and the API answer; default: 8000, or a free one")
+    demo.add_argument("--no-browser", action="store_true", help="do not open the dashboard in a browser")
     demo.add_argument("--keep", type=Path, metavar="DIR", help="keep Kafka's and Warren's data in DIR")
     demo.set_defaults(command=_demo)
     return parser
@@ -206,7 +207,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _demo(options: argparse.Namespace) -> int:
     from warren.demo.run import run_demo
 
-    return run_demo(minutes=options.minutes, keep=options.keep, port=options.port)
+    return run_demo(minutes=options.minutes, keep=options.keep, port=options.port, browser=not options.no_browser)
 
 
 if __name__ == "__main__":

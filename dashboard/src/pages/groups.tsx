@@ -48,25 +48,22 @@ function comparing(groups: Groups, order: Order): (a: number, b: number) => numb
   const sign = order.isDown ? -1 : 1
   const byName = (a: number, b: number) => (groups.group[a]! < groups.group[b]! ? -1 : 1)
   if (order.by === "group") return (a, b) => sign * byName(a, b)
-  const value = valuesOf(groups, order.by)
+  const value = Float64Array.from(groups.group, (_, row) => weight(groups, order.by, row))
   return (a, b) => {
-    const [x, y] = [value(a), value(b)]
+    const [x, y] = [value[a]!, value[b]!]
     if (x !== y) return sign * (x - y)
     return groups.totallag[b]! - groups.totallag[a]! || byName(a, b)
   }
 }
 
-function valuesOf(groups: Groups, by: string): (row: number) => number {
-  if (by === "status") return (row) => RANK[groups.status[row]!]
+function weight(groups: Groups, by: string, row: number): number {
+  if (by === "totallag") return groups.totallag[row]!
+  if (by === "growth") return groups.growth[row] ?? Number.NEGATIVE_INFINITY
+  if (by === "seconds") return groups.seconds?.[row] ?? Number.NEGATIVE_INFINITY
+  if (by === "partitions") return groups.partitions[row]!
   // A younger verdict has a larger time: sorted by how long it lasts.
-  if (by === "since") return (row) => -groups.since[row]!
-  const column = {
-    totallag: groups.totallag,
-    growth: groups.growth,
-    seconds: groups.seconds,
-    partitions: groups.partitions,
-  }[by]
-  return (row) => column?.[row] ?? Number.NEGATIVE_INFINITY
+  if (by === "since") return -groups.since[row]!
+  return RANK[groups.status[row]!]
 }
 
 export function GroupsPage() {

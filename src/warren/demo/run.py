@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import webbrowser
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -41,17 +42,18 @@ def run_demo(
     minutes: float | None = None,
     keep: Path | None = None,
     port: int | None = None,
+    browser: bool = True,
     console: Console | None = None,
 ) -> int:
     """Run the demo until Ctrl-C, or for so many minutes; raises DemoError when a part does not come up.
 
-    Everything lives in a temporary directory, or in `keep`, which stays. Without a `port` the API takes its usual one,
-    or any other if that is taken.
+    Everything lives in a temporary directory, or in `keep`, which stays. Without a `port` the dashboard takes its usual
+    one, or any other if that is taken; with a `browser` it is opened, if there is one and somebody watches.
     """
     console = console or Console()
     with contextlib.ExitStack() as parts, _interrupts():
         try:
-            _run(parts, console, minutes, keep, _free_port(port))
+            _run(parts, console, minutes, keep, _free_port(port), browser=browser)
         except KeyboardInterrupt:
             console.print("Stopping: Warren, the groups, the producers, Kafka.")
         finally:
@@ -62,7 +64,15 @@ def run_demo(
     return 0
 
 
-def _run(parts: contextlib.ExitStack, console: Console, minutes: float | None, keep: Path | None, port: int) -> None:
+def _run(
+    parts: contextlib.ExitStack,
+    console: Console,
+    minutes: float | None,
+    keep: Path | None,
+    port: int,
+    *,
+    browser: bool,
+) -> None:
     home = _home(parts, keep)
     with _step(console, "Kafka (the first time its jars are fetched)"):
         kafka = parts.enter_context(Kafka(1, home / "kafka"))
@@ -83,6 +93,8 @@ def _run(parts: contextlib.ExitStack, console: Console, minutes: float | None, k
     stalled = next(group.group for group in cast.groups if isinstance(group, Stalled))
     for command in to_try(url, data, stalled):
         _say(console, f"  {command}")
+    if browser and console.is_terminal:
+        webbrowser.open(url)
     until = math.inf if minutes is None else time.monotonic() + minutes * 60
     with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
         told: dict[str, str] = {}
@@ -112,12 +124,13 @@ def _show(console: Console, live: Live | None, snapshot: Snapshot, told: dict[st
 def to_try(url: str, data: Path, group: str) -> list[str]:
     """Commands that show what Warren tells."""
     return [
+        f"{url}/ in a browser                                  # the dashboard",
         f"warren groups --data-dir {data}",
         f"curl {url}/v3/kafka/demo/consumer/{group}/lag        # as Burrow answers it",
         f"curl {url}/v3/kafka/demo/consumer/{group}/explain    # and why",
         f"curl '{url}/v3/kafka/demo/lag?status=WARN,ERR'       # all groups in trouble",
         f"curl {url}/metrics                                   # for Prometheus",
-        f"{url}/docs in a browser, to try the rest",
+        f"{url}/docs in a browser                              # to try the rest",
     ]
 
 
@@ -151,6 +164,7 @@ master = "local[2]"
 data-dir = "{_DATA_DIR}"
 buckets = 2
 driver-memory = "1g"
+history-step = 2
 """
 
 

@@ -19,7 +19,7 @@ from warren.snapshot.requests import Kind, RequestBox
 from warren.web import assets, bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
 from warren.web.go_json import dumps
-from warren.web.http import TEXT, Answer, Handler, Request, Route, json_answer, number_in, packed_answer
+from warren.web.http import TEXT, Answer, Handler, Packed, Request, Route, json_answer, number_in
 from warren.web.index import Index
 from warren.web.openapi import HOURS_MOST, document
 from warren.web.overview import group_columns, overview, topic_detail
@@ -53,6 +53,7 @@ class Api:
         self._requests = requests
         self._clock_ms = clock_ms
         self._host = platform.node()
+        self._all_groups: tuple[Index | None, Packed | None] = (None, None)
         self._host_json = dumps(self._host)
 
     @property
@@ -134,12 +135,17 @@ class Api:
 
     def all_groups(self, request: Request) -> Answer:
         """All groups of all clusters, a list a column."""
-        topic = request.query.get("topic", ("",))[-1]
-        body = b'{"error":false,"message":"groups returned","groups":%b,"request":%b}' % (
-            group_columns(self.index, topic or None),
-            dumps(self._about(request)),
-        )
-        return packed_answer(request, body)
+        index, topic = self.index, request.query.get("topic", ("",))[-1]
+        held_of, held = self._all_groups
+        if topic or held is None or held_of is not index:
+            body = b'{"error":false,"message":"groups returned","groups":%b,"request":%b}' % (
+                group_columns(index, topic or None),
+                dumps(self._about(request)),
+            )
+            held = Packed.of(body)
+            if not topic:
+                self._all_groups = index, held
+        return held.answer(request)
 
     def all_history(self, request: Request) -> Answer:
         """The lag of every cluster and how many of its groups had which verdict over time, a list a column."""

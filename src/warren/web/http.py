@@ -131,15 +131,27 @@ def accepts(wishes: str, what: str) -> bool:
     return any(name == what and not _REFUSED.fullmatch("".join(how[-1:])) for name, *how in held)
 
 
-def packed_answer(request: Request, body: bytes) -> Answer:
-    """JSON that is large and often asked for again: packed for whoever can unpack it, not sent to whoever has it."""
-    tag = f'W/"{zlib.crc32(body):08x}-{len(body):x}"'
-    headers = (("ETag", tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
-    if request.headers.get("if-none-match") == tag:
-        return Answer(304, b"", JSON, headers)
-    if accepts(request.headers.get("accept-encoding", ""), "gzip"):
-        return Answer(200, gzip.compress(body, 1), JSON, (*headers, ("Content-Encoding", "gzip")))
-    return Answer(200, body, JSON, headers)
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """JSON that is large and often asked for again: packed once, and not sent to whoever has it."""
+
+    plain: bytes
+    packed: bytes
+    tag: str
+
+    @classmethod
+    def of(cls, plain: bytes) -> "Packed":
+        """A body with all that is sent of it."""
+        return cls(plain, gzip.compress(plain, 1), f'W/"{zlib.crc32(plain):08x}-{len(plain):x}"')
+
+    def answer(self, request: Request) -> Answer:
+        """As much of it as is wanted, in the form that is."""
+        headers = (("ETag", self.tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
+        if request.headers.get("if-none-match") == self.tag:
+            return Answer(304, b"", JSON, headers)
+        if accepts(request.headers.get("accept-encoding", ""), "gzip"):
+            return Answer(200, self.packed, JSON, (*headers, ("Content-Encoding", "gzip")))
+        return Answer(200, self.plain, JSON, headers)
 
 
 def json_answer(value: object, status: int = 200) -> Answer:

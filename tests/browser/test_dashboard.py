@@ -1,0 +1,239 @@
+"""The dashboard in a real browser, on the real demo: what an on-call engineer sees and does."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from tests.kit.browsers import a_browser, barriers, picture
+from tests.kit.warrens import wait_for
+from warren.demo.workload import Healthy
+
+pytestmark = pytest.mark.timeout(600)
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">'&\u202egroup"
+PATIENCE_MS = 90_000
+WIDE: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+
+@dataclass
+class Demo:
+    """A demo that runs."""
+
+    url: str
+    bootstrap: str
+    marker: str
+
+    def processes(self) -> list[int]:
+        """What it has started and is still there."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and self.marker.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """`warren demo` as a newcomer starts it, ended by Ctrl-C."""
+    name, value = "WARREN_TEST_DEMO", f"{tmp_path_factory.mktemp('demo').name}-{os.getpid()}"
+    shown = ""
+    with subprocess.Popen(
+        [sys.executable, "-m", "warren.cli", "demo", "--no-browser"],
+        env={**os.environ, name: value},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        found = None
+        for line in process.stdout:
+            shown += line
+            found = re.match(r"warren demo ready: (http://\S+), \d+ groups on (\S+),", line)
+            if found:
+                break
+        assert found is not None, shown
+        started = Demo(found[1], found[2], f"{name}={value}")
+        yield started
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 0, rest[-2000:]
+    assert "Stopping: Warren, the groups, the producers, Kafka." in rest
+    assert f"curl {started.url}/v3/kafka/demo/consumer/email-stalled/lag" in rest, "a command to try"
+    assert started.processes() == []
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with a_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page whose console stays silent."""
+    with browser.new_context(viewport=WIDE, color_scheme="light") as context:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: said.append(request.url) if not is_local(request.url) else None)
+        yield page
+        assert said == []
+
+
+def is_local(url: str) -> bool:
+    return url.startswith(("http://127.0.0.1:", "data:"))
+
+
+def group_url(demo: Demo, group: str, more: str = "") -> str:
+    return f"{demo.url}/#/group/demo/{quote(group, safe='')}{more}"
+
+
+def test_from_the_overview_to_a_group_to_a_partition(demo: Demo, page: Page) -> None:
+    page.goto(demo.url)
+    worst = page.locator(".worst li").filter(has_text="email-stalled")
+    expect(worst).to_contain_text("STALL", timeout=PATIENCE_MS)
+    expect(worst).to_contain_text("all at offset")
+    expect(page.locator(".tile")).to_contain_text("demo")
+    expect(page.get_by_role("region", name="Pipeline")).to_contain_text("up to date")
+    picture(page, "overview")
+    assert barriers(page) == []
+
+    worst.get_by_role("link", name="email-stalled").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("email-stalled.*ERR"))
+    expect(page.locator(".verdict")).to_contain_text("since")
+    expect(page.locator(".map .cell")).to_have_count(3)
+    expect(page.locator(".map .is-stall")).to_have_count(3)
+    expect(page.locator(".timeline")).to_contain_text("Not OK")
+    assert barriers(page) == []
+
+    page.locator(".map .cell").nth(1).click()
+    card = page.get_by_role("region", name="Partition 1", exact=True)
+    expect(card).to_contain_text("all at offset")
+    expect(card.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"The last \d+ commits"))
+    expect(page.locator("button[aria-expanded=true]")).to_have_text("1")
+    picture(page, "group")
+    shared = page.url
+    assert "partition=orders%2F1" in shared
+
+    page.goto("about:blank")
+    page.goto(shared)
+    expect(page.get_by_role("region", name="Partition 1", exact=True)).to_contain_text("all at offset")
+    page.get_by_role("link", name="orders").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("orders")
+    expect(page.locator(".readers li").filter(has_text="email-stalled")).to_contain_text("ERR")
+    expect(page.locator(".facts")).to_contain_text(re.compile(r"Messages a second\s*[\d,]{2,}"))
+    picture(page, "topic")
+    assert barriers(page) == []
+
+
+def test_groups_are_searched_filtered_and_sorted_by_keyboard(demo: Demo, page: Page) -> None:
+    page.goto(f"{demo.url}/#/groups")
+    rows = page.locator(".body .row")
+    expect(page.locator(".filters output")).to_contain_text(re.compile(r"(\d+) of \1 groups"))
+    assert rows.count() >= 10
+    assert barriers(page) == []
+    picture(page, "groups")
+
+    page.keyboard.press("/")
+    page.keyboard.type("PAIR inv")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("inventory-pair")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("inventory-pair")
+    expect(page.get_by_role("table")).to_contain_text("/")
+
+    page.goto(f"{demo.url}/#/groups?topic=payments")
+    expect(rows.filter(has_text="settlement-transactional")).to_have_count(1)
+    expect(rows.filter(has_text="email-stalled")).to_have_count(0)
+    page.goto(f"{demo.url}/#/groups?status=ERR")
+    expect(rows.filter(has_text="email-stalled")).to_have_count(1)
+    expect(rows.filter(has_text="billing-healthy")).to_have_count(0)
+
+    page.goto(f"{demo.url}/#/groups")
+    page.get_by_role("button", name="Group", exact=True).click()
+    expect(page.get_by_role("columnheader", name="Group")).to_have_attribute("aria-sort", "ascending")
+    names = page.locator(".body .name").all_inner_texts()
+    assert names == sorted(names)
+
+
+def test_a_stopped_consumer_is_seen_to_stop_and_its_hostile_name_is_text(demo: Demo, page: Page) -> None:
+    with Healthy(demo.bootstrap, "orders", HOSTILE, commit_every_s=0.5):
+        page.goto(f"{demo.url}/#/groups?q=onerror")
+        expect(page.locator(".body .row")).to_contain_text("OK")
+        expect(page.locator(".body .row .name")).to_have_text(HOSTILE)
+        page.goto(group_url(demo, HOSTILE, "?range=1h"))
+        title = page.get_by_role("heading", level=1)
+        expect(title).to_contain_text(HOSTILE)
+        expect(title).to_contain_text("OK")
+        expect(page.locator(".timeline")).to_be_visible()
+        page.locator("[data-row]").first.click()
+        page.mouse.wheel(0, 250)
+        wait_for(lambda: page.evaluate("scrollY") > 100, "scrolled")
+        at = page.evaluate("scrollY")
+    # From here on nobody touches the page.
+    expect(title).to_contain_text("ERR", timeout=PATIENCE_MS)
+    expect(page.locator(".map .is-stop")).to_have_count(3, timeout=PATIENCE_MS)
+    expect(page.locator(".verdict")).to_contain_text("no commit")
+    assert page.locator("button[aria-expanded=true]").count() == 1, "what was chosen stays chosen"
+    assert abs(page.evaluate("scrollY") - at) < 60, "and the page where it was"
+    assert page.locator("img[src=x]").count() == 0
+    assert "taken" not in page.title()
+    picture(page, "stopped")
+
+
+def test_on_a_phone_in_the_dark(demo: Demo, browser: Browser) -> None:
+    with browser.new_context(viewport=PHONE, color_scheme="dark", has_touch=True, is_mobile=True) as context:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        for name, path, landmark in (
+            ("overview", "#/", ".worst li"),
+            ("groups", "#/groups", ".body .row"),
+            ("group", "#/group/demo/email-stalled", ".map .cell"),
+            ("topic", "#/topic/demo/orders", ".readers li"),
+        ):
+            page.goto(f"{demo.url}/{path}")
+            expect(page.locator(landmark).first).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], f"{name} is too wide"
+            assert barriers(page) == []
+            picture(page, f"phone-{name}")
+        page.get_by_role("button", name="Turn the page light").click()
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+        page.reload()
+        expect(page.get_by_role("button", name="Turn the page dark")).to_be_visible()
+
+
+def test_a_group_that_is_not_there_and_a_place_that_is_none(demo: Demo, browser: Browser) -> None:
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(group_url(demo, "nobody"))
+        expect(page.get_by_text("There is no such group in demo now")).to_be_visible()
+        page.goto(f"{demo.url}/#/nowhere/%E0%A4%A")
+        expect(page.get_by_text("There is nothing at this address")).to_be_visible()
+
+
+def test_a_server_that_is_gone_is_told_and_what_was_seen_stays(demo: Demo, browser: Browser) -> None:
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(demo.url)
+        expect(page.locator(".worst li").first).to_be_visible(timeout=PATIENCE_MS)
+        context.set_offline(True)
+        expect(page.get_by_role("status")).to_contain_text("the server does not answer", timeout=PATIENCE_MS)
+        expect(page.locator(".worst li").first).to_be_visible()
+        context.set_offline(False)
+        expect(page.get_by_role("status")).to_be_empty(timeout=PATIENCE_MS)
