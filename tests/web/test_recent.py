@@ -58,12 +58,12 @@ def keys(*names: str) -> pa.StringArray:
 
 def seconds(recent: Recent) -> list[int]:
     """When its moments are, since midnight."""
-    return ((recent.times_ms - START) // SECOND).tolist()
+    return [(at_ms - START) // SECOND for at_ms in recent.times_ms.tolist()]
 
 
 def lags(recent: Recent) -> list[list[int]]:
     """Of each group, oldest first."""
-    return recent.lag.T.tolist()
+    return [column.tolist() for column in recent.lag.T]
 
 
 @pytest.fixture
@@ -181,7 +181,6 @@ def made(times_s: Sequence[int], *lag: Sequence[int]) -> Recent:
     return Recent(names, START + np.array(times_s, np.int64) * SECOND, held, np.full(held.shape, OK, np.int8))
 
 
-
 @pytest.mark.parametrize(
     ("times_s", "lag", "now", "growth"),
     [
@@ -213,13 +212,17 @@ def made(times_s: Sequence[int], *lag: Sequence[int]) -> Recent:
         "a past that is to come",
     ],
 )
-def test_growth_in_messages_a_second(times_s: Sequence[int], lag: Sequence[int], now: int, growth: float | None) -> None:
+def test_growth_in_messages_a_second(
+    times_s: Sequence[int], lag: Sequence[int], now: int, growth: float | None
+) -> None:
     found = made(times_s, lag).growth(np.array([now]), START + 300 * SECOND)
     assert found.tolist() == pytest.approx([np.nan if growth is None else growth], nan_ok=True)
 
 
 def test_each_group_grows_by_itself() -> None:
-    found = made([0, 200], [0, 0], [UNKNOWN, 100], [300, 0], [UNKNOWN, UNKNOWN]).growth(np.full(4, 200), START + 300 * SECOND)
+    found = made([0, 200], [0, 0], [UNKNOWN, 100], [300, 0], [UNKNOWN, UNKNOWN]).growth(
+        np.full(4, 200), START + 300 * SECOND
+    )
     assert found.tolist() == pytest.approx([200 / 300, 1.0, -100 / 300, np.nan], nan_ok=True)
 
 
@@ -279,7 +282,7 @@ def test_the_status_before_the_present_one() -> None:
     recent = Recent(held.keys, held.times_ms, held.lag, status)
 
     def before(*since_s: int) -> list[int]:
-        return recent.status_before(START + np.array(since_s) * SECOND).tolist()
+        return list(recent.status_before(START + np.array(since_s) * SECOND))
 
     assert before(20, 20, 20) == [WARN, OK, OK], "the moment itself has the new one already"
     assert before(15, 15, 5) == [WARN, OK, ERR]

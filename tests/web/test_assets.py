@@ -1,0 +1,121 @@
+"""The dashboard's own files over HTTP: the page, what it names, and nothing else."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit.servers import Client, server_config, serving
+from warren.config import Auth
+from warren.config.auth_file import parse_entries
+from warren.web import assets
+from warren.web.assets import FOLDER, POLICY
+from warren.web.http import Request
+
+TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+ZIPPED = {"Accept-Encoding": "gzip, br"}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with serving(server_config(tmp_path_factory.mktemp("assets"))) as [client]:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A stranger to a server that wants to know who asks."""
+    entries, _ = parse_entries(b"read token spoon")
+    config = server_config(tmp_path_factory.mktemp("guarded"), auth=Auth(Path("auth"), entries))
+    with serving(config) as [client]:
+        yield client
+
+
+def named(page: str) -> list[str]:
+    """The files that the page names, with where they are."""
+    return re.findall(r'(?:src|href)="(assets/[^"]+)"', page)
+
+
+def test_the_page_is_asked_for_anew_and_trusts_only_its_own(client: Client) -> None:
+    got = client.ask("/")
+    assert (got.status, got.type) == (200, "text/html; charset=utf-8")
+    assert got.body == (FOLDER / "index.html").read_bytes()
+    assert (got.headers["Content-Security-Policy"], got.headers["Cache-Control"]) == (POLICY, "no-cache")
+    assert got.headers["Referrer-Policy"] == "no-referrer"
+    assert "default-src 'none'" in POLICY
+    assert "unsafe" not in POLICY
+    assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=|https?://", got.text), "the policy forbids it"
+
+
+def test_what_the_page_names_is_there_and_never_changes(client: Client) -> None:
+    names = named(client.ask("/").text)
+    assert {name.rpartition(".")[2] for name in names} == set(TYPES)
+    for name in names:
+        got = client.ask(f"/{name}")
+        assert (got.status, got.type) == (200, TYPES[name.rpartition(".")[2]])
+        assert got.body == (FOLDER / Path(name).name).read_bytes()
+        assert got.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert (got.headers["X-Content-Type-Options"], got.headers["Vary"]) == ("nosniff", "Accept-Encoding")
+        assert got.headers["Content-Encoding"] is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nothing.js",
+        "index.html",
+        "app.js",
+        "..",
+        "%2e%2e",
+        "..%2Findex.html",
+        "..%2Fassets.py",
+        "..%2F..%2F..%2F..%2F..%2Fetc%2Fpasswd",
+        "%2Fetc%2Fpasswd",
+        "..%5Cassets.py",
+        "../assets.py",
+        "../static/icon.svg",
+        "icon.svg%00",
+        "icon.svg%2F",
+        "ICON.SVG",
+        ".gitignore",
+        "",
+    ],
+)
+def test_nothing_else_is_there(client: Client, path: str) -> None:
+    got = client.ask(f"/assets/{path}")
+    assert (got.status, got.json["error"]) == (404, True)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_they_are_only_to_read(client: Client, method: str) -> None:
+    assert [client.ask(path, method).status for path in ("/", "/assets/icon.svg")] == [405, 405]
+
+
+def test_who_asks_for_the_page_has_to_be_known(guarded: Client) -> None:
+    for path in ("/", "/assets/icon.svg"):
+        got = guarded.ask(path)
+        assert (got.status, got.type) == (401, "application/json")
+        assert 'Basic realm="warren"' in got.headers.get_all("WWW-Authenticate", []), "a browser asks for a name"
+        assert guarded.known_as("Bearer spoon").ask(path).status == 200
+
+
+def test_files_come_packed_to_whoever_can_unpack_them(guarded: Client) -> None:
+    known = guarded.known_as("Bearer spoon")
+    for path in ("/", *(f"/{name}" for name in named(known.ask("/").text))):
+        plain, packed = known.ask(path), known.ask(path, headers=ZIPPED)
+        assert (plain.headers["Content-Encoding"], packed.headers["Content-Encoding"]) == (None, "gzip")
+        assert gzip.decompress(packed.body) == plain.body
+        assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+        for name in ("Content-Type", "Cache-Control", "Content-Security-Policy"):
+            assert plain.headers[name] == packed.headers[name]
+        assert known.ask(path, headers={"Accept-Encoding": "gzip;q=0"}).body == plain.body
+
+
+def test_without_its_files_the_page_says_how_to_make_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "assets", dict)
+    answer = assets.home(Request("GET", "/", {}))
+    assert (answer.status, answer.content_type) == (200, "text/html; charset=utf-8")
+    assert b"make dashboard" in bytes(answer.body)  # type: ignore[arg-type]
+    assert assets.asset(Request("GET", "/assets/icon.svg", {"asset": "icon.svg"})) is None
