@@ -80,7 +80,11 @@ export function Chart({
           },
         },
         axes: [
-          { ...axis, values: (_, ticks, __, ___, step) => ticks.map((tick, i) => timeAt(tick, ticks[i - 1], step)) },
+          {
+            ...axis,
+            space: 90,
+            values: (_, ticks, __, ___, step) => ticks.map((tick, i) => timeAt(tick, ticks[i - 1], step)),
+          },
           { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : "")) },
         ],
         series: [

@@ -77,8 +77,8 @@ class Api:
             get("/metrics", self.metrics, is_slow=True),
             get("/openapi.json", self.openapi),
             get("/docs", self.docs),
-            get("/", assets.home),
-            get("/assets/{asset}", self.asset),
+            get("/", assets.home, is_slow=True),
+            get("/assets/{asset}", self.asset, is_slow=True),
             get("/v3/overview", self.overview, is_slow=True),
             get("/v3/groups", self.all_groups, is_slow=True),
             get("/v3/history", self.all_history, is_slow=True),
@@ -217,7 +217,8 @@ class Api:
 
     def topic_detail(self, request: Request) -> Answer:
         """A topic's heads, how fast they move, and its consumers with what each lags there."""
-        found = topic_detail(self.index, request.names["cluster"], request.names["topic"])
+        cluster = request.names["cluster"]
+        found = topic_detail(self.index, cluster, request.names["topic"]) if cluster in self._config.clusters else None
         if found is None:
             return self._error(request, 404, "cluster or topic not found")
         return self._good(request, "topic detail returned", topic=found)

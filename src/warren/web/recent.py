@@ -92,8 +92,11 @@ class RecentReader:
     def _advanced(self, keys: pa.StringArray, now_ms: int) -> Recent:
         held = _aligned(self._held, keys)
         since_ms = max(now_ms - HOUR_MS, self._seen_ms + 1)
-        times = _spread(moments_since(self.data_dir, since_ms), MOMENTS_MOST)
-        if not times.size:
+        times = moments_since(self.data_dir, since_ms)
+        # A clock that was ahead once must not end the hour.
+        times = _spread(times[times <= now_ms], MOMENTS_MOST)
+        is_kept = held.times_ms >= now_ms - HOUR_MS
+        if not times.size and is_kept.all():
             return held
         table = groups_at(self.data_dir, times)
         time_ms = table["time_ms"].to_numpy()
@@ -105,14 +108,14 @@ class RecentReader:
         status = np.zeros((times.size, len(keys)), dtype=np.int8)
         lag[moment[is_wanted], place[is_wanted]] = table["totallag"].to_numpy()[is_wanted]
         status[moment[is_wanted], place[is_wanted]] = table["status"].to_numpy()[is_wanted]
-        self._seen_ms = int(times[-1])
-        is_kept = held.times_ms >= now_ms - HOUR_MS
+        self._seen_ms = int(times[-1]) if times.size else self._seen_ms
         whole = Recent(
             keys,
             np.concatenate([held.times_ms[is_kept], times]),
             np.concatenate([held.lag[is_kept], lag]),
             np.concatenate([held.status[is_kept], status]),
         )
+        _fill_forward(whole)
         if whole.times_ms.size <= 2 * MOMENTS_MOST:
             return whole
         fewer = np.isin(whole.times_ms, _spread(whole.times_ms, MOMENTS_MOST))
@@ -135,6 +138,14 @@ def _aligned(held: Recent, keys: pa.StringArray) -> Recent:
     lag[:, is_known] = held.lag[:, place[is_known]]
     status[:, is_known] = held.status[:, place[is_known]]
     return Recent(keys, held.times_ms, lag, status)
+
+
+def _fill_forward(whole: Recent) -> None:
+    """Where a moment has nothing of a group, as it was kept for another's change, the one before it counts on."""
+    for moment in range(1, whole.times_ms.size):
+        is_missing = whole.status[moment] == 0
+        whole.lag[moment, is_missing] = whole.lag[moment - 1, is_missing]
+        whole.status[moment, is_missing] = whole.status[moment - 1, is_missing]
 
 
 def _spread(times_ms: Ints, most: int) -> Ints:
