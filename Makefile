@@ -9,7 +9,7 @@ NODE_MODULES := dashboard/node_modules/.package-lock.json
 DASHBOARD := src/warren/web/static/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dashboard test test-long check bench format lock hooks clean
+.PHONY: help install demo dashboard screenshots test test-long check bench format lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ check: $(INSTALLED) $(NODE_MODULES) ## check format, lint, types and imports
 	$(BIN)/mypy src tests $(wildcard benchmarks)
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
+
+screenshots: $(INSTALLED) $(DASHBOARD) ## make the README's pictures from the running demo
+	PYTHONPATH=. $(BIN)/python dashboard/screenshots.py
 
 bench: $(INSTALLED) $(DASHBOARD) ## measure catch-up, cycles, heads and the API, as tables and as JSON
 	$(BIN)/python -m benchmarks

@@ -12,6 +12,7 @@ from tests.kit.plans import NOW, Commit, Rehearsal, cluster_state, plan
 from warren import report
 from warren.cli import main
 from warren.pipeline.plan import PlannedCluster
+from warren.report import PIPE_WIDTH
 
 TRIGGER = 10_000
 OWNER = {"topic": "clicks", "owner": "/10.0.0.7", "client_id": "billing[1]"}
@@ -172,3 +173,12 @@ def test_verdicts_of_windows_that_moved_on_still_have_words(tmp_path: Path, caps
     assert main(["group", "local", "g", "--data-dir", str(tmp_path), "--json"]) == 0
     [_, group] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert group["partitions"][0]["reason"].startswith("had gone back when last judged")
+
+
+def test_what_goes_into_a_pipe_is_not_folded(
+    data_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["groups", "--data-dir", str(data_dir)]) == 0
+    longest = max(map(len, capsys.readouterr().out.splitlines()))
+    assert 80 < longest <= PIPE_WIDTH

@@ -1,6 +1,7 @@
 """`warren groups` and `warren group`: the newest snapshot for people's eyes, or as JSON."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from warren.errors import NoSnapshot, WarrenError
 from warren.snapshot.reader import Snapshot, SnapshotReader, status_name
 
 COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
+PIPE_WIDTH = 240
 SHOWN = 500
 """Rows of a table with a reason each; JSON has them all."""
 
@@ -59,7 +61,13 @@ def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_
     if as_json:
         sys.stdout.write(json.dumps([group_json(snapshot, row) for row in groups.to_pylist()]) + "\n")
     else:
-        Console().print(groups_table(snapshot, groups))
+        _console().print(groups_table(snapshot, groups))
+
+
+def _console() -> Console:
+    """The terminal; what goes into a pipe or a file has no edge to be folded at."""
+    is_bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if is_bounded else PIPE_WIDTH)
 
 
 def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
@@ -103,7 +111,7 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
         sys.stdout.write(json.dumps({**group_json(snapshot, row), "partitions": listed}) + "\n")
         return 0
-    console = Console()
+    console = _console()
     heading = Text(f"{cluster} / {group}: ")
     heading.append(_status(int(str(row["status"])), snapshot, cluster))
     console.print(heading)

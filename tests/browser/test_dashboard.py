@@ -1,79 +1,31 @@
 """The dashboard in a real browser, on the real demo: what an on-call engineer sees and does."""
 
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.kit.browsers import a_browser, barriers, picture
+from tests.kit.demos import Demo, running_demo
 from tests.kit.warrens import wait_for
 from warren.demo.workload import Healthy
 
 pytestmark = pytest.mark.timeout(600)
 
-HOSTILE = "<img src=x onerror=\"window.taken=1\">'&\u202egroup"
+HOSTILE = '<img src=x onerror="window.taken=1">\'&\u202egroup'
 PATIENCE_MS = 90_000
 expect.set_options(timeout=PATIENCE_MS)
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
-@dataclass
-class Demo:
-    """A demo that runs."""
-
-    url: str
-    bootstrap: str
-    marker: str
-
-    def processes(self) -> list[int]:
-        """What it has started and is still there."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and self.marker.encode() in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
-
-
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """`warren demo` as a newcomer starts it, ended by Ctrl-C."""
-    name, value = "WARREN_TEST_DEMO", f"{tmp_path_factory.mktemp('demo').name}-{os.getpid()}"
-    shown = ""
-    with subprocess.Popen(
-        [sys.executable, "-m", "warren.cli", "demo", "--no-browser"],
-        env={**os.environ, name: value},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        found = None
-        for line in process.stdout:
-            shown += line
-            found = re.match(r"warren demo ready: (http://\S+), \d+ groups on (\S+),", line)
-            if found:
-                break
-        assert found is not None, shown
-        started = Demo(found[1], found[2], f"{name}={value}")
-        yield started
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read()
-    assert process.returncode == 0, rest[-2000:]
-    assert "Stopping: Warren, the groups, the producers, Kafka." in rest
-    assert f"curl {started.url}/v3/kafka/demo/consumer/email-stalled/lag" in rest, "a command to try"
-    assert started.processes() == []
+def demo() -> Iterator[Demo]:
+    with running_demo() as demo:
+        yield demo
+    assert f"curl {demo.url}/v3/kafka/demo/consumer/email-stalled/lag" in "".join(demo.said), "a command to try"
 
 
 @pytest.fixture(scope="module")
