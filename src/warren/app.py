@@ -13,10 +13,13 @@ from warren.config import Config, to_librdkafka
 from warren.errors import WarrenError
 from warren.java import java_home, spark_connector_jars
 from warren.logs import set_level
+from warren.notify.book import Book
+from warren.notify.keeper import IncidentKeeper
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
-from warren.sinks.lake import LakeFollower, LakeWriter
+from warren.sinks.lake import LakeWriter
+from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.samples import ClusterSample, Target
@@ -60,10 +63,18 @@ def running(config: Config) -> Iterator["Warren"]:
         )
         follow: list[Follow] = []
         if pipeline.history_days:
-            lake = LakeFollower(LakeWriter(store.root, pipeline.history_days, pipeline.history_step))
-            parts.callback(lake.close)
-            follow.append(lake.follow)
+            lake = LakeWriter(store.root, pipeline.history_days, pipeline.history_step)
+            follow.append(_followed(parts, "history", lake.follow))
+        book = Book(store.root)
+        parts.callback(book.close)
+        follow.append(_followed(parts, "incidents", IncidentKeeper(book, store, pipeline.history_days).take))
         yield Warren(cycles, ahead, web.urls(), follow)
+
+
+def _followed(parts: contextlib.ExitStack, name: str, take: Follow) -> Follow:
+    follower = SnapshotFollower(name, take)
+    parts.callback(follower.close)
+    return follower.follow
 
 
 def targets(config: Config) -> list[Target]:

@@ -12,7 +12,8 @@ from tests.kit.warrens import wait_for
 from warren.domain.buckets import bucket_of
 from warren.domain.rules import Status
 from warren.pipeline.plan import PlannedCluster
-from warren.sinks.lake import LakeFollower, LakeWriter, thinned
+from warren.sinks.lake import LakeWriter, thinned
+from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.lake import (
     HISTORY,
     LakeFile,
@@ -286,7 +287,7 @@ def test_thinning(step_ms: int, rows: Sequence[tuple[str, int, int]], kept: list
 
 
 def test_the_follower_writes_beside_the_cycle_and_survives_what_it_cannot_read(past: Past) -> None:
-    follower = LakeFollower(past.writer)
+    follower = SnapshotFollower("history", past.writer.follow)
     past.order += 1
     past.cycles.look(START, {name: {"t": [100]} for name in ("one", "two")})
     past.cycles.cycle(START, [Commit("a", "t", 0, 100, START - 10, 1, 0)])

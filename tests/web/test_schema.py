@@ -23,6 +23,7 @@ OPERATIONS = [
     "GET /v3/overview",
     "GET /v3/groups",
     "GET /v3/history",
+    "GET /v3/incidents",
     "GET /v3/kafka/{cluster}/topic/{topic}/detail",
     *(f"GET {path}" for path in ("/burrow/admin", "/burrow/admin/ready", "/metrics", "/openapi.json", "/docs")),
     *("GET /v3/kafka", f"GET {CLUSTER}", f"GET {CLUSTER}/lag", f"GET {CLUSTER}/topic", f"GET {CLUSTER}/consumer"),

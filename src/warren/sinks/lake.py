@@ -5,9 +5,7 @@ files. A file appears whole or not at all. Files that were merged are removed af
 in between leaves some moments twice, which readers see through and the next pass tidies.
 """
 
-import logging
 import os
-import threading
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,12 +17,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from warren.domain.rules import Status
-from warren.errors import CorruptSnapshot
 from warren.snapshot.lake import CLUSTER_HISTORY, HISTORY, LakeFile, Span, Table, file_name, lake_files, lake_folder
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
-
-log = logging.getLogger(__name__)
 
 MERGED_FROM = {Span.PART: Span.MOMENT, Span.HOUR: Span.PART, Span.DAY: Span.HOUR}
 """What each span is made of, in the order in which they are made."""
@@ -47,6 +42,11 @@ class LakeWriter:
                 draft.unlink(missing_ok=True)
         # The clusters are written last.
         self._last_ms = max((file.to_ms for file in lake_files(data_dir, Table.CLUSTERS)), default=0)
+
+    def follow(self, manifest: Manifest) -> None:
+        """Write a point if one is due, and tidy up what is over."""
+        if self.record(manifest):
+            self.tidy(manifest.now_ms)
 
     def record(self, manifest: Manifest) -> bool:
         """Write a point of everyone if the last one is of another step; says whether it did."""
@@ -151,39 +151,3 @@ def _over(
         if file.span is span and start_ms + length_ms <= now_ms:
             found.setdefault((file.bucket, file.buckets, start_ms), []).append(file)
     return found
-
-
-class LakeFollower:
-    """Writes history in a thread of its own, always from the newest snapshot, so that no cycle waits for it."""
-
-    def __init__(self, writer: LakeWriter) -> None:
-        self._writer = writer
-        self._newest: Manifest | None = None
-        self._is_new = threading.Event()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-        self._thread.start()
-
-    def follow(self, manifest: Manifest) -> None:
-        """A snapshot has been published."""
-        self._newest = manifest
-        self._is_new.set()
-
-    def _run(self) -> None:
-        while self._is_new.wait():
-            self._is_new.clear()
-            if self._closed:
-                return
-            manifest = self._newest
-            try:
-                if manifest is not None and manifest.buckets and self._writer.record(manifest):
-                    self._writer.tidy(manifest.now_ms)
-            except (OSError, pa.ArrowException, CorruptSnapshot) as error:
-                # A full disk, or a snapshot that was removed meanwhile: the next one has its own.
-                log.warning("history: this moment could not be written: %s", error)
-
-    def close(self) -> None:
-        """Finish what is under way and stop."""
-        self._closed = True
-        self._is_new.set()
-        self._thread.join(10.0)

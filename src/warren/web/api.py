@@ -14,14 +14,16 @@ from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.logs import LEVELS, set_level
+from warren.snapshot.incidents import Wanted, read_incidents
 from warren.snapshot.lake import cluster_history, clusters_history, group_history
 from warren.snapshot.requests import Kind, RequestBox
 from warren.web import assets, bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
 from warren.web.go_json import dumps
 from warren.web.http import TEXT, Answer, Handler, Packed, Request, Route, json_answer, number_in
+from warren.web.incidents import incident_answer
 from warren.web.index import Index
-from warren.web.openapi import HOURS_MOST, document
+from warren.web.openapi import BEFORE_MOST, HOURS_MOST, INCIDENTS, INCIDENTS_MOST, document
 from warren.web.overview import group_columns, overview, topic_detail
 from warren.web.page import PAGE, PAGE_POLICY
 from warren.web.readiness import not_ready
@@ -82,6 +84,7 @@ class Api:
             get("/v3/overview", self.overview, is_slow=True),
             get("/v3/groups", self.all_groups, is_slow=True),
             get("/v3/history", self.all_history, is_slow=True),
+            get("/v3/incidents", self.incidents, is_slow=True),
             get("/v3/kafka", self.clusters, is_cached=True),
             get("/v3/kafka/{cluster}", self.cluster, is_cached=True),
             get("/v3/kafka/{cluster}/lag", self.cluster_lag, is_slow=True),
@@ -152,6 +155,22 @@ class Api:
         table = clusters_history(self._config.pipeline.data_dir, self._since_ms(request))
         columns = {name: table[name].to_pylist() for name in table.schema.names}
         return self._good(request, "history returned", history=columns)
+
+    def incidents(self, request: Request) -> Answer:
+        """Groups in trouble, now and before: since when, how bad, until when; the newest first."""
+        query = request.query
+        state = query.get("state", ("",))[-1]
+        if state not in ("", "open", "closed"):
+            raise RequestError(f"unknown state {state[:20]!r}: an incident is open or closed")
+        wanted = Wanted(
+            cluster=query.get("cluster", (None,))[-1],
+            group=query.get("group", (None,))[-1],
+            is_open=None if not state else state == "open",
+            limit=number_in(query, "limit", INCIDENTS_MOST) or INCIDENTS,
+            before_ms=number_in(query, "before", BEFORE_MOST),
+        )
+        found = [incident_answer(entry) for entry in read_incidents(self._config.pipeline.data_dir, wanted)]
+        return self._good(request, "incidents returned", incidents=found)
 
     def clusters(self, request: Request) -> Answer:
         """All clusters."""

@@ -120,7 +120,7 @@ def number_in(query: Mapping[str, Sequence[str]], name: str, most: int) -> int |
     given = query.get(name, ("",))[-1]
     if not given:
         return None
-    if not given.isascii() or not given.isdigit() or len(given) > 10 or not 0 < int(given) <= most:
+    if not given.isascii() or not given.isdigit() or len(given) > 16 or not 0 < int(given) <= most:
         raise RequestError(f"{name} must be a number from 1 to {most:,}, not {given[:20]!r}")
     return int(given)
 

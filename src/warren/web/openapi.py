@@ -15,6 +15,8 @@ _NAMES = {
     "asset": "The name of a file",
 }
 HOURS_MOST = 24 * 3_650
+INCIDENTS, INCIDENTS_MOST = 100, 10_000
+BEFORE_MOST = 2**53
 _HOURS: tuple[str, str, dict[str, Any]] = (
     "hours",
     "How far to look back, one hour if not said",
@@ -51,6 +53,21 @@ _QUERIES: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
     "/v3/kafka/{cluster}/consumer/{consumer}/history": (_HOURS,),
     "/v3/kafka/{cluster}/history": (_HOURS,),
     "/v3/history": (_HOURS,),
+    "/v3/incidents": (
+        ("cluster", "Only of this cluster", {"type": "string"}),
+        ("group", "Only of the group of this name", {"type": "string"}),
+        ("state", "Only those that are open, or closed", {"enum": ["open", "closed"]}),
+        (
+            "limit",
+            f"At most so many, {INCIDENTS} if not said",
+            {"type": "integer", "minimum": 1, "maximum": INCIDENTS_MOST},
+        ),
+        (
+            "before",
+            "Only those that were opened before this moment, in milliseconds; the last one's is the next page's",
+            {"type": "integer", "minimum": 1, "maximum": BEFORE_MOST},
+        ),
+    ),
     "/v3/groups": (("topic", "Only groups that read a topic of this name", {"type": "string"}),),
 }
 _ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}

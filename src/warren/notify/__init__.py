@@ -1,0 +1,1 @@
+"""Who hears of a group in trouble, and in which words."""

@@ -1,0 +1,128 @@
+"""The book of incidents as others read it: one SQLite file in the data directory, written by one, read by any."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warren.domain.incidents import Change, Incident, Told
+from warren.domain.rules import Status
+
+FILE = "incidents.db"
+WAIT_S = 5.0
+"""How long one waits for another who writes."""
+
+COLUMNS = (
+    "id", "cluster", "name", "opened_ms", "closed_ms", "worst", "changes", "told", "acknowledged_ms",
+    "partitions", "partition_count",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BadPartition:
+    """A partition that was not OK when its group was last judged to have changed."""
+
+    topic: str
+    partition: int
+    status: Status
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An incident, with the worst of the partitions it was about and how many they were."""
+
+    incident: Incident
+    partitions: tuple[BadPartition, ...] = ()
+    partition_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which incidents somebody wants to see; the newest first."""
+
+    cluster: str | None = None
+    group: str | None = None
+    is_open: bool | None = None
+    limit: int = 100
+    before_ms: int | None = None
+    """Only those that were opened before this."""
+
+
+def read_incidents(data_dir: Path, wanted: Wanted) -> list[Entry]:
+    """The incidents that are wanted; none where no book has been opened yet."""
+    path = data_dir / FILE
+    if not path.exists():
+        return []
+    terms: list[tuple[str, object]] = []
+    if wanted.cluster is not None:
+        terms.append(("cluster = ?", wanted.cluster))
+    if wanted.group is not None:
+        terms.append(("name = ?", wanted.group))
+    if wanted.before_ms is not None:
+        terms.append(("opened_ms < ?", wanted.before_ms))
+    words = [words for words, _ in terms]
+    if wanted.is_open is not None:
+        words.append("closed_ms IS NULL" if wanted.is_open else "closed_ms IS NOT NULL")
+    where = f" WHERE {' AND '.join(words)}" if words else ""
+    order = " ORDER BY opened_ms DESC, id LIMIT ?"
+    query = f"SELECT {', '.join(COLUMNS)} FROM incidents{where}{order}"  # noqa: S608 - only our own words
+    with _opened(path) as book:
+        try:
+            return [to_entry(row) for row in book.execute(query, [*(value for _, value in terms), wanted.limit])]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as book:
+        yield book
+
+
+def to_row(entry: Entry) -> tuple[Any, ...]:
+    """An entry as it is stored, in the order of `COLUMNS`."""
+    incident = entry.incident
+    told = {name: [told.count, told.last_ms, int(told.worst)] for name, told in incident.told.items()}
+    return (
+        incident.id,
+        incident.cluster,
+        incident.group,
+        incident.opened_ms,
+        incident.closed_ms,
+        int(incident.worst),
+        json.dumps([[change.at_ms, int(change.status)] for change in incident.changes]),
+        json.dumps(told),
+        incident.acknowledged_ms,
+        json.dumps([[one.topic, one.partition, int(one.status), one.lag] for one in entry.partitions]),
+        entry.partition_count,
+    )
+
+
+def to_entry(row: tuple[Any, ...]) -> Entry:
+    """An entry back from how it is stored."""
+    held = dict(zip(COLUMNS, row, strict=True))
+    incident = Incident(
+        id=held["id"],
+        cluster=held["cluster"],
+        group=held["name"],
+        opened_ms=held["opened_ms"],
+        changes=tuple(Change(at_ms, Status(status)) for at_ms, status in json.loads(held["changes"])),
+        worst=Status(held["worst"]),
+        told={
+            name: Told(count, last_ms, Status(worst))
+            for name, (count, last_ms, worst) in json.loads(held["told"]).items()
+        },
+        acknowledged_ms=held["acknowledged_ms"],
+        closed_ms=held["closed_ms"],
+    )
+    partitions = tuple(
+        BadPartition(topic, partition, Status(status), lag)
+        for topic, partition, status, lag in json.loads(held["partitions"])
+    )
+    return Entry(incident, partitions, held["partition_count"])

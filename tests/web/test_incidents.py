@@ -1,0 +1,66 @@
+"""Incidents over HTTP, from the book that the keeper writes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit.servers import Client, Town, server_config, serving
+from warren.notify.book import Book
+from warren.notify.keeper import IncidentKeeper
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """A town whose stalled group is put down, and whose slow one has recovered."""
+    town = Town(tmp_path_factory.mktemp("incidents")).grow()
+    book = Book(town.data)
+    keeper = IncidentKeeper(book, town.cycles.store, 30)
+    keeper.take(town.cycles.manifest(now_ms=town.now_ms))
+    town.turn([(0, "slow", "orders", partition, 1090) for partition in (0, 1)])
+    keeper.take(town.cycles.manifest(now_ms=town.now_ms))
+    town.publish()
+    book.close()
+    return town
+
+
+@pytest.fixture(scope="module")
+def client(town: Town) -> Iterator[Client]:
+    with serving(server_config(town.data)) as [client]:
+        yield client
+
+
+def names(client: Client, query: str = "") -> list[str]:
+    return sorted(one["group"] for one in client.json(f"/v3/incidents{query}")["incidents"])
+
+
+def test_an_incident_has_its_course_and_its_partitions(client: Client, town: Town) -> None:
+    [stalled] = client.json("/v3/incidents?group=stalled")["incidents"]
+    assert len(stalled.pop("id")) == 36
+    assert [one["partition"] for one in stalled.pop("partitions")] == [0, 1, 2]
+    opened = town.now_ms - 1000
+    assert stalled == {
+        "cluster": "one", "group": "stalled", "opened": opened, "closed": None, "status": "ERR", "worst": "ERR",
+        "acknowledged": None, "changes": [{"time": opened, "status": "ERR"}], "partition_count": 3,
+    }  # fmt: skip
+    [slow] = client.json("/v3/incidents?group=slow")["incidents"]
+    assert (slow["status"], slow["worst"], slow["closed"]) == ("OK", "WARN", town.now_ms)
+
+
+def test_they_are_filtered(client: Client) -> None:
+    assert {"stalled", "slow"} <= set(names(client))
+    assert "slow" not in names(client, "?state=open")
+    assert names(client, "?state=closed") == ["slow"]
+    assert names(client, "?cluster=two&state=closed") == []
+    assert len(names(client, "?limit=1")) == 1
+    assert names(client, "?before=1000") == []
+
+
+@pytest.mark.parametrize("query", ["state=ajar", "limit=0", "limit=x", "before=-1", "limit=99999999999"])
+def test_what_cannot_be_meant_is_refused(client: Client, query: str) -> None:
+    assert client.ask(f"/v3/incidents?{query}").status == 400
+
+
+def test_without_a_book_there_are_none(tmp_path: Path) -> None:
+    with serving(server_config(tmp_path)) as [client]:
+        assert client.json("/v3/incidents")["incidents"] == []
