@@ -93,6 +93,19 @@ export interface Explanation extends Named {
   partitions: Partition[]
 }
 
+export interface Incident {
+  id: string
+  cluster: string
+  group: string
+  opened: number
+  closed: number | null
+  status: GroupStatus
+  worst: GroupStatus
+  changes: { time: number; status: GroupStatus }[]
+  partition_count: number
+  partitions: { topic: string; partition: number; status: Status; lag: number | null }[]
+}
+
 export interface Moment {
   time: number
   status: GroupStatus

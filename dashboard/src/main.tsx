@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks"
 import { follow, now, overview, stale } from "./live"
 import { GroupPage } from "./pages/group"
 import { GroupsPage } from "./pages/groups"
+import { IncidentsPage } from "./pages/incidents"
 import { OverviewPage } from "./pages/overview"
 import { TopicPage } from "./pages/topic"
 import { place } from "./route"
@@ -10,7 +11,15 @@ import "./style.css"
 import { theme, turnTheme } from "./theme"
 import { span } from "./words"
 
-const PAGES = { overview: OverviewPage, groups: GroupsPage, group: GroupPage, topic: TopicPage, nowhere: Nowhere }
+const PAGES = {
+  overview: OverviewPage,
+  groups: GroupsPage,
+  incidents: IncidentsPage,
+  group: GroupPage,
+  topic: TopicPage,
+  nowhere: Nowhere,
+}
+const TITLES: Partial<Record<keyof typeof PAGES, string>> = { groups: "Groups", incidents: "Incidents" }
 
 function Nowhere() {
   return (
@@ -26,7 +35,7 @@ function App() {
   const view = [page, ...names].join("/")
   const main = useRef<HTMLElement>(null)
   useEffect(() => {
-    document.title = [names.at(-1) ?? (page === "groups" ? "Groups" : ""), "Warren"].filter(Boolean).join(" · ")
+    document.title = [names.at(-1) ?? TITLES[page], "Warren"].filter(Boolean).join(" · ")
     scrollTo(0, 0)
   }, [view])
   return (
@@ -44,6 +53,9 @@ function App() {
           </a>
           <a href="#/groups" aria-current={page === "groups" ? "page" : undefined}>
             Groups
+          </a>
+          <a href="#/incidents" aria-current={page === "incidents" ? "page" : undefined}>
+            Incidents
           </a>
           <a href="docs">API</a>
         </nav>

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 
 export interface Place {
-  page: "overview" | "groups" | "group" | "topic" | "nowhere"
+  page: "overview" | "groups" | "incidents" | "group" | "topic" | "nowhere"
   names: string[]
   wishes: URLSearchParams
 }
@@ -18,7 +18,7 @@ export function placeOf(hash: string): Place {
   }
   const [page, ...names] = parts
   if (page === "") return { page: "overview", names: [], wishes }
-  if (page === "groups" && names.length === 0) return { page, names, wishes }
+  if ((page === "groups" || page === "incidents") && names.length === 0) return { page, names, wishes }
   if ((page === "group" || page === "topic") && names.length === 2) return { page, names, wishes }
   return { page: "nowhere", names: [], wishes }
 }

@@ -9,13 +9,13 @@ export const exact = (value: number) => whole.format(value)
 export function short(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–"
   const size = Math.abs(value)
-  for (const [unit, letter] of [
-    [1e12, "T"],
-    [1e9, "G"],
-    [1e6, "M"],
-    [1e3, "k"],
+  for (const [unit, letter, from] of [
+    [1e12, "T", 1e12],
+    [1e9, "G", 1e9],
+    [1e6, "M", 1e6],
+    [1e3, "k", 1e4],
   ] as const) {
-    if (size >= unit * 10) return `${(value / unit).toFixed(size >= unit * 100 ? 0 : 1)}${letter}`
+    if (size >= from) return `${(value / unit).toFixed(size >= unit * 100 ? 0 : 1)}${letter}`
   }
   return whole.format(Math.round(value))
 }

@@ -91,6 +91,7 @@ def test_from_the_overview_to_a_group_to_a_partition(demo: Demo, page: Page) -> 
     expect(card.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"The last \d+ commits"))
     expect(page.locator("button[aria-expanded=true]")).to_have_text("1")
     picture(page, "group")
+    expect(page.get_by_role("region", name="Incidents")).to_contain_text("open")
     shared = page.url
     assert "partition=orders%2F1" in shared
 
@@ -161,6 +162,17 @@ def test_a_stopped_consumer_is_seen_to_stop_and_its_hostile_name_is_text(demo: D
     picture(page, "stopped")
 
 
+def test_incidents_are_listed_open_and_closed(demo: Demo, page: Page) -> None:
+    page.goto(f"{demo.url}/#/incidents?state=open")
+    stalled = page.locator(".incidents li").filter(has_text="email-stalled")
+    expect(stalled).to_contain_text("ERR")
+    expect(stalled).to_contain_text("3 partitions: orders")
+    picture(page, "incidents")
+    page.get_by_role("button", name="closed").click()
+    expect(stalled).to_have_count(0)
+    assert "state=closed" in page.url
+
+
 def test_on_a_phone_in_the_dark(demo: Demo, browser: Browser) -> None:
     with browser.new_context(viewport=PHONE, color_scheme="dark", has_touch=True, is_mobile=True) as context:
         page = context.new_page()
@@ -170,6 +182,7 @@ def test_on_a_phone_in_the_dark(demo: Demo, browser: Browser) -> None:
             ("groups", "#/groups", ".body .row"),
             ("group", "#/group/demo/email-stalled", ".map .cell"),
             ("topic", "#/topic/demo/orders", ".readers li"),
+            ("incidents", "#/incidents", ".incidents li"),
         ):
             page.goto(f"{demo.url}/{path}")
             expect(page.locator(landmark).first).to_be_visible()

@@ -8,6 +8,7 @@ import { Badge, Card, Fact, Later, RANGES, RangePicker, rangeOf, Since } from ".
 import { type Column, type Order, orderOf, orderText, Table } from "../parts/table"
 import { Timeline } from "../parts/timeline"
 import { place, topicLink, wish } from "../route"
+import { GroupIncidents } from "./incidents"
 import { clock, exact, MEANING, RANK, short, span } from "../words"
 
 const FIRST: Order = { by: "status", isDown: true }
@@ -111,6 +112,7 @@ function Known({ explanation }: { explanation: Explanation }) {
       </Card>
       {chosen && <Window cluster={cluster} group={group} partition={chosen} close={() => wish({ partition: "" })} />}
       <History cluster={cluster} group={group} />
+      <GroupIncidents cluster={cluster} group={group} />
       <Partitions cluster={cluster} partitions={partitions} chosen={wanted} choose={choose} />
     </div>
   )
