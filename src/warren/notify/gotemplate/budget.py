@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from warren.notify.gotemplate.errors import LimitReached
 from warren.notify.gotemplate.values import Value
 
-# A step costs some microseconds; a line about a partition takes about 25.
-MAXIMUM_STEPS = 2_000_000
+# A step costs some microseconds; a line about a partition takes about 30.
+MAXIMUM_STEPS = 1_000_000
 MAXIMUM_SIZE = 16 << 20
 MAXIMUM_DEPTH = 10_000
 _CHARACTERS_A_STEP = 64

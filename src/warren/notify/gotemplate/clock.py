@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+from warren.notify.gotemplate.errors import CallError
 from warren.notify.gotemplate.layout import DAYS, MONTHS, Moment, format_time
 from warren.notify.gotemplate.types import Int64, Integer, Kind, Struct, wrap
 
@@ -114,6 +115,12 @@ class Time(Struct):
         return cls(nanoseconds, moment.tzname() or "", int(offset.total_seconds()))
 
     def _moment(self) -> Moment:
+        try:
+            return self._on_calendar()
+        except (OverflowError, ValueError, OSError):
+            raise CallError(f"a time beyond the calendar: {self.nanoseconds} ns") from None
+
+    def _on_calendar(self) -> Moment:
         seconds, nanosecond = divmod(self.nanoseconds, _SECOND)
         zone, offset = self.zone, self.offset
         if zone is None:

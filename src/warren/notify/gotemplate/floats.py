@@ -1,6 +1,7 @@
 """Floating-point numbers in the words of Go's strconv."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -15,7 +16,7 @@ def format_float(number: float, letter: str, precision: int | None, is_single: b
         case "b":
             return _binary(number, is_single)
         case "x" | "X":
-            text = _hexadecimal(number)
+            text = _hexadecimal(number, precision)
             return text.upper() if letter == "X" else text
         case "g" | "G" if precision is None:
             text = _shortest(number, is_single)
@@ -52,13 +53,39 @@ def _shortest(number: float, is_single: bool) -> str:
     return scientific(sign, digits, exponent) if is_far else positional(sign, digits, exponent)
 
 
-def _hexadecimal(number: float) -> str:
-    mantissa, _, exponent = number.hex().partition("p")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}p{int(exponent):+03d}"
+def _hexadecimal(number: float, precision: int | None) -> str:
+    sign = "-" if math.copysign(1, number) < 0 else ""
+    fraction, exponent = math.frexp(abs(number))
+    mantissa = int(math.ldexp(fraction, 53))  # one bit before the point, 13 digits after it
+    if precision is not None and precision < 13:
+        unit = 1 << 4 * (13 - precision)
+        mantissa = round(Fraction(mantissa, unit)) * unit
+        if mantissa >> 53:
+            mantissa, exponent = mantissa >> 1, exponent + 1
+    digits = f"{mantissa & ((1 << 52) - 1):013x}"
+    shown = digits.rstrip("0") if precision is None else digits[:precision].ljust(precision, "0")
+    point = "." if shown else ""
+    return f"{sign}0x{1 if mantissa else 0}{point}{shown}p{exponent - 1 if mantissa else 0:+03d}"
 
 
 def _binary(number: float, is_single: bool) -> str:
     bits = 24 if is_single else 53
     fraction, exponent = math.frexp(number)
     return f"{int(math.ldexp(fraction, bits))}p{exponent - bits:+d}"
+
+
+def with_point(digits: str, letter: str, precision: int | None) -> str:
+    """Digits with a point and the zeros after it that Go keeps when a format has a #."""
+    if letter == "b":
+        return digits
+    exponent_mark = "pP" if letter in "xX" else "eE"
+    place = next((place for place, mark in enumerate(digits) if mark in exponent_mark), len(digits))
+    mantissa, tail = digits[:place], digits[place:]
+    missing = 0
+    if letter in "gGx":
+        missing = 6 if precision is None else precision
+        missing -= len(mantissa.replace(".", "").lstrip("0"))
+    if "." not in mantissa:
+        missing -= mantissa == "0"
+        mantissa += "."
+    return mantissa + "0" * missing + tail

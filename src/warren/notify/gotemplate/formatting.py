@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from warren.notify.gotemplate.errors import CallError, LimitReached
-from warren.notify.gotemplate.floats import format_float
+from warren.notify.gotemplate.floats import format_float, with_point
 from warren.notify.gotemplate.functions import has_string
 from warren.notify.gotemplate.quoting import can_be_backquoted, character_of, quoted, quoted_character
 from warren.notify.gotemplate.types import FLOATS, INTEGERS, SIGNED, STRING, Kind, fields_of
@@ -60,7 +60,9 @@ class Printer:
             else:
                 self.write(f"%!{verb.letter}(<nil>)")
         elif verb.letter == "T":
-            self.pad(value.type.name, verb)
+            self.pad(value.type.name[: verb.precision], verb)
+        elif verb.letter == "p":
+            self._address(value, verb)
         else:
             self.value(value, verb, 0)
 
@@ -187,6 +189,8 @@ class Printer:
         text = format_float(value.data, letter, verb.precision, value.kind is Kind.FLOAT32)
         sign, digits = (text[0], text[1:]) if text[0] in "+-" else ("", text)
         is_number = digits[0].isdigit()
+        if is_number and verb.is_sharp:
+            digits = with_point(digits, letter, verb.precision)
         if sign != "-" and (verb.is_plus or verb.is_space):
             sign = "+" if verb.is_plus else " "
         missing = (verb.width or 0) - len(sign + digits)
@@ -230,8 +234,15 @@ class Printer:
         if place:
             self.write(", " if verb.is_go_syntax else " ")
 
+    def _address(self, value: Value, verb: Verb) -> None:
+        if value.kind in (Kind.POINTER, Kind.SLICE, Kind.MAP, Kind.FUNCTION):
+            address = 0 if value.data is None else _ADDRESS
+            self._digits(address, replace(verb, letter="x", is_sharp=not verb.is_sharp))
+        else:
+            self.complain(value, verb)
+
     def _pointer(self, value: Value, verb: Verb, depth: int) -> None:
-        if depth == 0 and value.kind is Kind.POINTER and value.data is not None and verb.letter != "p":
+        if depth == 0 and value.kind is Kind.POINTER and value.data is not None:
             self.write("&")
             self.value(indirect(value), verb, depth + 1)
             return
@@ -240,8 +251,8 @@ class Printer:
             self.write(f"({value.type.name})({hex(address) if address else 'nil'})")
         elif verb.letter == "v" and not address:
             self.pad("<nil>", verb)
-        elif verb.letter in "vp":
-            self._digits(address, replace(verb, letter="x", is_sharp=not verb.is_sharp))
+        elif verb.letter == "v":
+            self._address(value, verb)
         elif verb.letter in "bodxX":
             self._digits(address, verb)
         else:
@@ -250,6 +261,8 @@ class Printer:
 
 def printed(value: Value, limit: int) -> str:
     """A value as an action writes it."""
+    if value.type is STRING:  # most of what is written
+        return str(value.data)
     if value.kind is Kind.INVALID:
         return "<no value>"
     if value.kind is Kind.FUNCTION:

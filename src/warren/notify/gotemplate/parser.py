@@ -34,6 +34,7 @@ class _Parser(PipelineParser):
             if word.is_keyword("define"):
                 self._definition()
             elif word.is_keyword("end", "else"):
+                self._end_of(word)
                 raise self.fail(f"unexpected {{{{{word.text}}}}}")
             else:
                 statements.append(self._action(word))
@@ -73,13 +74,16 @@ class _Parser(PipelineParser):
             elif token.kind is TokenKind.LEFT:
                 word = self.next_word()
                 if word.is_keyword("end", "else"):
-                    is_chained = word.text == "else" and self.peek_word().is_keyword("if", "with")
-                    if not is_chained:
-                        self.expect(TokenKind.RIGHT, word.text)
+                    self._end_of(word)
                     return tuple(statements), word
                 statements.append(self._action(word))
             else:
                 raise self.unexpected(token, "input")
+
+    def _end_of(self, word: Token) -> None:
+        """Pass over what follows an end or else; an `else if` is read on as an `if`."""
+        if word.text == "end" or not self.peek_word().is_keyword("if", "with"):
+            self.expect(TokenKind.RIGHT, word.text)
 
     def _action(self, word: Token) -> Statement:
         if word.is_keyword("if", "with"):
