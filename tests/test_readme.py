@@ -1,5 +1,6 @@
 """What the README shows is what one gets."""
 
+import os
 import re
 import shlex
 import socket
@@ -105,7 +106,10 @@ def test_the_commands_do_on_a_real_kafka_what_they_say(tmp_path: Path) -> None:
             return named.replace("make install && ", "")
 
         def printed(command: str) -> str:
-            done = subprocess.run(meant(command), shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+            environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+            done = subprocess.run(
+                meant(command), shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            )
             return done.stdout
 
         [run] = [command for command in commands("README.md") if " run " in command]

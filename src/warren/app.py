@@ -15,6 +15,7 @@ from warren.java import java_home, spark_connector_jars
 from warren.logs import set_level
 from warren.notify.book import Book
 from warren.notify.keeper import IncidentKeeper
+from warren.notify.office import office
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
@@ -67,7 +68,9 @@ def running(config: Config) -> Iterator["Warren"]:
             follow.append(_followed(parts, "history", lake.follow))
         book = Book(store.root)
         parts.callback(book.close)
-        follow.append(_followed(parts, "incidents", IncidentKeeper(book, store, pipeline.history_days).take))
+        audiences, wake = parts.enter_context(office(config, book))
+        keeper = IncidentKeeper(book, store, pipeline.history_days, audiences, wake)
+        follow.append(_followed(parts, "incidents", keeper.take))
         yield Warren(cycles, ahead, web.urls(), follow)
 
 

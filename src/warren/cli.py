@@ -114,13 +114,16 @@ def _command(
 def _check(options: argparse.Namespace) -> int:
     from warren.config import read
     from warren.config.summary import summary, verdict
+    from warren.notify.office import check_templates
 
     config, findings = read(options.config_dir)
+    if config is not None:
+        findings.mistakes += check_templates(config)
     for kind, said in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
         for line in said:
             print(f"{kind}: {line}")
     print(verdict(findings))
-    if config is None or (options.strict and findings.warnings):
+    if config is None or findings.mistakes or (options.strict and findings.warnings):
         return 1
     print(*summary(config), sep="\n")
     return 0
@@ -157,8 +160,10 @@ def _run(options: argparse.Namespace) -> int:
     from warren.app import running
     from warren.config import General
     from warren.daemon import pid_in
+    from warren.notify.office import refuse_bad_templates
 
     config = _settings(options)
+    refuse_bad_templates(config)
     stop = threading.Event()
 
     def ask_to_stop(*_: object) -> None:

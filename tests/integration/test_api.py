@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.kit.kafka import commit
+from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import Client, group_path
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
 from warren.demo.broker import Kafka
@@ -36,6 +37,7 @@ class Live:
 
     kafka: Kafka
     run: WarrenRun
+    receiver: Receiver
     starts: int = 1
 
     @property
@@ -67,10 +69,17 @@ class Live:
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """Groups of several kinds, judged every second."""
-    with Kafka() as kafka:
+    with Kafka() as kafka, receiving() as receiver:
         create_topics(kafka.bootstrap, {TOPIC: 2})
         fill_topic(kafka.bootstrap, TOPIC, FILLED)
-        found = Live(kafka, WarrenRun(tmp_path_factory.mktemp("api"), sections_for({"main": kafka.bootstrap})))
+        home = tmp_path_factory.mktemp("api")
+        (home / "open.tmpl").write_text('{"group": {{jsonencoder .Group}}, "status": "{{.Result.Status}}"}')
+        sections = sections_for({"main": kafka.bootstrap})
+        sections["notifier.hook"] = {
+            "class-name": "http", "url-open": f"{receiver.url}/{{{{.Group}}}}", "send-once": True, "send-close": True,
+            "template-open": str(home / "open.tmpl"), "template-close": str(home / "open.tmpl"),
+        }  # fmt: skip
+        found = Live(kafka, WarrenRun(home, sections), receiver)
         for group in (*IDLE, ODD, "to-delete"):
             found.commit(group, FILLED)
         workers = [
@@ -211,3 +220,14 @@ def test_a_deleted_group_is_gone_for_good_until_it_commits_again(live: Live) -> 
     wait_for(lambda: "to-delete" in live.consumers(), "a commit brings it back")
     assert [slot["offset"] for slot in window(client, "to-delete")] == [FILLED - 7], "with nothing from before"
     assert json.loads(client.ask("/v3/kafka/main/topic/orders/consumers").body)["consumers"].count("to-delete") == 1
+
+
+def test_who_was_told_of_an_incident_is_told_once_whatever_happens_to_warren(live: Live) -> None:
+    """After all that was done to it above, a kill -9 among it."""
+    [incident] = live.client.json("/v3/incidents?group=export")["incidents"]
+    assert (incident["worst"], incident["closed"]) == ("ERR", None)
+    assert [one["notifier"] for one in incident["told"]] == ["hook"]
+    told = [one for one in live.receiver.got if json.loads(one.body)["group"] == "export"]
+    assert {one.event for one in told} <= {"open"}
+    assert {one.key for one in told} == {f"{incident['id']}/hook/1"}
+    assert json.loads(told[0].body)["status"] in ("WARN", "ERR")

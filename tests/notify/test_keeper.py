@@ -12,9 +12,10 @@ import pytest
 
 from tests.kit.plans import cluster_state, manifest, plan
 from warren.domain.rules import Status
+from warren.domain.windows import UNKNOWN
 from warren.errors import WarrenError
 from warren.notify.book import Book
-from warren.notify.keeper import DAY_MS, PARTITIONS_MOST, IncidentKeeper
+from warren.notify.keeper import DAY_MS, NAMED_MOST, IncidentKeeper
 from warren.snapshot.incidents import FILE, Entry, Wanted, read_incidents
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.schemas import GROUPS, PARTITIONS
@@ -64,10 +65,26 @@ class Scene:
         for (cluster, group), held in sorted(groups.items()):
             rows.append({
                 "cluster": cluster, "group": group, "status": int(of_group(held)), "first_row": len(partitions),
-                "partitions": len(held),
+                "partitions": len(held), "complete": 1.0, "totallag": sum(max(lag, 0) for _, lag in held),
+                "maxlag_row": len(partitions) + max(range(len(held)), key=lambda n: held[n][1]),
             })  # fmt: skip
             partitions += [
-                {"cluster": cluster, "group": group, "topic": "t", "partition": n, "status": int(s), "current_lag": lag}
+                {
+                    "cluster": cluster,
+                    "group": group,
+                    "topic": "t",
+                    "partition": n,
+                    "status": int(s),
+                    "current_lag": lag,
+                    "complete": 1.0,
+                    "owner": "/a",
+                    "start_offset": 1,
+                    "start_ms": 1_001,
+                    "start_lag": UNKNOWN,
+                    "end_offset": 9,
+                    "end_ms": 2_002,
+                    "end_lag": lag,
+                }
                 for n, (s, lag) in enumerate(held)
             ]
         stem = f"{self._sequence}-{number}"
@@ -113,7 +130,7 @@ def test_the_worst_partitions_are_put_down_by_name(scene: Scene) -> None:
     assert [(one.partition, one.status.name, one.lag) for one in entry.partitions[:5]] == [
         (4, "STALL", 9), (3, "STALL", None), (2, "STOP", 1), (1, "WARN", 50), (34, "WARN", 29),
     ]  # fmt: skip
-    assert (len(entry.partitions), entry.partition_count) == (PARTITIONS_MOST, 34)
+    assert (len(entry.partitions), entry.partition_count) == (NAMED_MOST, 34)
     [other] = scene.listed(cluster="two")
     assert [(one.topic, one.partition) for one in other.partitions] == [("t", 0)]
     scene.see(START + SECOND, {("one", "g"): [(OK, 0)], ("two", "g"): [(STALL, 4)]})

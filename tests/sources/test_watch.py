@@ -1,5 +1,6 @@
 """What the watching processes say about a real Kafka, and how they live and die."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -53,7 +54,16 @@ class Workbench:
         assert producer.flush(30) == 0
 
     def topic_id(self, name: str) -> str:
-        return str(self.admin.describe_topics(TopicCollection([name]))[name].result().topic_id)
+        found: list[str] = []
+
+        def is_told() -> bool:
+            # A broker that is asked may hear of a new topic later than another.
+            with contextlib.suppress(KafkaException):
+                found.append(str(self.admin.describe_topics(TopicCollection([name]))[name].result().topic_id))
+            return bool(found)
+
+        _until(is_told)
+        return found[0]
 
     def leaders(self, name: str) -> list[int]:
         topic = self.admin.list_topics(timeout=10).topics.get(name)

@@ -41,7 +41,7 @@ def test_an_incident_has_its_course_and_its_partitions(client: Client, town: Tow
     opened = town.now_ms - 1000
     assert stalled == {
         "cluster": "one", "group": "stalled", "opened": opened, "closed": None, "status": "ERR", "worst": "ERR",
-        "acknowledged": None, "changes": [{"time": opened, "status": "ERR"}], "partition_count": 3,
+        "acknowledged": None, "changes": [{"time": opened, "status": "ERR"}], "partition_count": 3, "told": [],
     }  # fmt: skip
     [slow] = client.json("/v3/incidents?group=slow")["incidents"]
     assert (slow["status"], slow["worst"], slow["closed"]) == ("OK", "WARN", town.now_ms)

@@ -79,7 +79,7 @@ def test_before_the_first_snapshot_and_after_it(tmp_path: Path) -> None:
         assert client.ask(group_path("stalled", "lag")).status == 200
         assert client.ask(group_path("healthy", "lag")).status == 404, "it was deleted when nobody knew it"
 
-        town.now_ms -= 3_600_000
+        town.now_ms -= 3_570_000
         town.turn([])
         town.publish()
         within(lambda: client.ask("/burrow/admin/ready").status == 503, "it tells that it is stale")

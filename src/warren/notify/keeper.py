@@ -1,99 +1,118 @@
-"""Keeps the book of incidents: looks at each snapshot, decides what has changed, and writes it down."""
+"""Keeps the book of incidents: what a snapshot changes, and what is to be said of it, is decided and written down."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from warren.domain.incidents import Known, decide
+from warren.domain.incidents import Decision, Due, Event, Known, Listener, Told, decide
 from warren.domain.rules import Status
-from warren.domain.windows import UNKNOWN
 from warren.notify.book import Book
+from warren.notify.listeners import Audiences
+from warren.notify.results import Found, Name, Result, Row, gone, results_of
 from warren.snapshot.incidents import BadPartition, Entry
-from warren.snapshot.manifest import Bucket, Manifest
+from warren.snapshot.letters import Letter
+from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
 from warren.snapshot.store import Store
 
-Name = tuple[str, str]
-"""A group's cluster and its own name."""
-
-PARTITIONS_MOST = 20
+NAMED_MOST = 20
 """How many of an incident's partitions are put down by name."""
 DAY_MS = 86_400_000
 
 
-class IncidentKeeper:
-    """Holds the open incidents in memory and all of them in the book."""
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A group of which there is something to put down or to say."""
 
-    def __init__(self, book: Book, store: Store, keep_days: int) -> None:
+    name: Name
+    decision: Decision
+
+
+class IncidentKeeper:
+    """Holds the open incidents in memory and all of them, with the letters to send, in the book."""
+
+    def __init__(
+        self,
+        book: Book,
+        store: Store,
+        keep_days: int,
+        audiences: Audiences | None = None,
+        on_letters: Callable[[], None] = lambda: None,
+    ) -> None:
         self._book = book
         self._store = store
         self._keep_ms = max(keep_days, 1) * DAY_MS
-        self._open = {_name(entry): entry for entry in book.still_open()}
+        self._audiences = audiences or Audiences()
+        self._on_letters = on_letters
+        self._open = {(one.incident.cluster, one.incident.group): one for one in book.still_open()}
+        self._reported: dict[Name, Mapping[str, Told]] = {}
 
     def take(self, manifest: Manifest) -> None:
-        """What a snapshot opens, changes and closes."""
+        """What a snapshot opens, changes and closes, and who is to hear of it."""
         groups = Snapshot(self._store, manifest).groups()
-        bad = groups.filter(pc.greater(groups["status"], int(Status.OK)))
-        rows = {(row["cluster"], row["group"]): row for row in bad.to_pylist()}
+        shown = groups if self._audiences.wants_good else groups.filter(pc.greater(groups["status"], int(Status.OK)))
+        rows: dict[Name, Row] = {(row["cluster"], row["group"]): row for row in shown.to_pylist()}
         verdicts = {name: Status(row["status"]) for name, row in rows.items()}
         verdicts |= _of_others(groups, [name for name in self._open if name not in rows])
+        listeners = self._audiences.of(group for _, group in verdicts)
         changed = [
-            entry
+            one
             for name, status in verdicts.items()
-            if not _is_away(manifest, name[0]) and (entry := self._after(name, status, manifest.now_ms)) is not None
+            if not _is_away(manifest, name[0])
+            and (one := self._after(name, status, listeners[name[1]], manifest.now_ms)) is not None
         ]
         if not changed:
             return
-        found = self._partitions(manifest, [rows[_name(entry)] for entry in changed if _name(entry) in rows])
-        written = [_with_partitions(entry, found.get(_name(entry))) for entry in changed]
-        self._book.write(written, manifest.now_ms - self._keep_ms)
-        for entry in written:
-            if entry.incident.closed_ms is None:
-                self._open[_name(entry)] = entry
-            else:
-                self._open.pop(_name(entry), None)
+        results = results_of(self._store, manifest, [rows[one.name] for one in changed if one.name in rows])
+        entries = [entry for one in changed if (entry := self._entry(one, results)) is not None]
+        letters = [
+            _letter(one, due, results.get(one.name, gone(one.name)).result, manifest.now_ms)
+            for one in changed
+            for due in one.decision.due
+        ]
+        self._book.write(entries, letters, manifest.now_ms - self._keep_ms)
+        self._remember(changed, entries)
+        if letters:
+            self._on_letters()
 
-    def _after(self, name: Name, status: Status, now_ms: int) -> Entry | None:
-        """A group's incident if this verdict changes anything about it."""
+    def _after(self, name: Name, status: Status, listeners: Sequence[Listener], now_ms: int) -> _Changed | None:
+        """What a verdict changes about a group, if anything."""
         held = self._open.get(name)
-        made = decide(Known(held.incident if held else None), *name, status, (), now_ms, lambda: str(uuid.uuid4()))
-        incident = made.closed or made.known.incident
-        if incident is None or (held is not None and incident == held.incident):
+        known = Known(held.incident if held else None, self._reported.get(name, {}))
+        made = decide(known, *name, status, listeners, now_ms, lambda: str(uuid.uuid4()))
+        is_same = made.closed is None and made.known.incident == known.incident
+        return None if is_same and not made.due else _Changed(name, made)
+
+    def _entry(self, one: _Changed, results: Mapping[Name, Found]) -> Entry | None:
+        incident = one.decision.closed or one.decision.known.incident
+        if incident is None:
             return None
-        return Entry(incident, held.partitions if held else (), held.partition_count if held else 0)
+        found = results.get(one.name, gone(one.name))
+        held = self._open.get(one.name)
+        if found.bad == 0 and held is not None:
+            # What it was about stays known after its end.
+            return Entry(incident, held.partitions, held.partition_count)
+        named = tuple(
+            BadPartition(bad["topic"], bad["partition"], Status[bad["status"]], lag)
+            for bad, lag in zip(found.result["partitions"][:NAMED_MOST], found.lags, strict=False)
+        )
+        return Entry(incident, named, found.bad)
 
-    def _partitions(
-        self, manifest: Manifest, rows: Iterable[Mapping[str, int | str]]
-    ) -> dict[Name, tuple[tuple[BadPartition, ...], int]]:
-        """The partitions of some groups that are not OK, the worst first, and how many they are."""
-        by_bucket: dict[int, list[Mapping[str, int | str]]] = {}
-        for row in rows:
-            by_bucket.setdefault(int(row["bucket"]), []).append(row)
-        found: dict[Name, tuple[tuple[BadPartition, ...], int]] = {}
-        for number, held in by_bucket.items():
-            found |= self._of_bucket(manifest.buckets[number], held)
-        return found
-
-    def _of_bucket(
-        self, bucket: Bucket, rows: Sequence[Mapping[str, int | str]]
-    ) -> dict[Name, tuple[tuple[BadPartition, ...], int]]:
-        table = self._store.read_parquet(bucket.partitions, ["topic", "partition", "status", "current_lag"])
-        status, lag = table["status"].to_numpy(), table["current_lag"].to_numpy()
-        topic, partition = table["topic"].combine_chunks(), table["partition"].to_numpy()
-        found = {}
-        for row in rows:
-            first, count = int(row["first_row"]), int(row["partitions"])
-            bad = first + np.flatnonzero(status[first : first + count] > int(Status.OK))
-            worst = bad[np.lexsort((-lag[bad], -status[bad]))][:PARTITIONS_MOST]
-            found[str(row["cluster"]), str(row["group"])] = (
-                tuple(_partition(topic, partition, status, lag, int(place)) for place in worst),
-                int(bad.size),
-            )
-        return found
+    def _remember(self, changed: Sequence[_Changed], entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            name = entry.incident.cluster, entry.incident.group
+            if entry.incident.closed_ms is None:
+                self._open[name] = entry
+            else:
+                self._open.pop(name, None)
+        for one in changed:
+            if one.decision.known.reported:
+                self._reported[one.name] = one.decision.known.reported
+            else:
+                self._reported.pop(one.name, None)
 
 
 def _is_away(manifest: Manifest, cluster: str) -> bool:
@@ -111,22 +130,15 @@ def _of_others(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Status]:
     return {name: Status.OK if found else Status.NOTFOUND for name, found in zip(names, is_there, strict=True)}
 
 
-def _partition(
-    topic: pa.Array,
-    partition: NDArray[np.int32],
-    status: NDArray[np.int8],
-    lag: NDArray[np.int64],
-    row: int,
-) -> BadPartition:
-    held = int(lag[row])
-    return BadPartition(
-        str(topic[row].as_py()), int(partition[row]), Status(int(status[row])), None if held == UNKNOWN else held
+def _letter(one: _Changed, due: Due, result: Result, now_ms: int) -> Letter:
+    cluster, group = one.name
+    incident = one.decision.closed or one.decision.known.incident
+    if incident is None or due.event is Event.REPORT:
+        key = f"report/{cluster}/{group}/{due.listener}/{now_ms}"
+        return Letter(key, due.listener, due.event, "", cluster, group, now_ms, now_ms, due.why, result)
+    if due.event is Event.CLOSE:
+        result = {**result, "status": incident.status.name}
+    key = f"{incident.id}/{due.listener}/{due.number}"
+    return Letter(
+        key, due.listener, due.event, incident.id, cluster, group, incident.opened_ms, now_ms, due.why, result
     )
-
-
-def _with_partitions(entry: Entry, found: tuple[tuple[BadPartition, ...], int] | None) -> Entry:
-    return entry if found is None else Entry(entry.incident, *found)
-
-
-def _name(entry: Entry) -> Name:
-    return entry.incident.cluster, entry.incident.group

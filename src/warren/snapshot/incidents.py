@@ -1,12 +1,13 @@
 """The book of incidents as others read it: one SQLite file in the data directory, written by one, read by any."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from warren.domain.incidents import Change, Incident, Told
 from warren.domain.rules import Status
@@ -96,10 +97,10 @@ def to_row(entry: Entry) -> tuple[Any, ...]:
         incident.opened_ms,
         incident.closed_ms,
         int(incident.worst),
-        json.dumps([[change.at_ms, int(change.status)] for change in incident.changes]),
-        json.dumps(told),
+        _text([[change.at_ms, int(change.status)] for change in incident.changes]),
+        _text(told),
         incident.acknowledged_ms,
-        json.dumps([[one.topic, one.partition, int(one.status), one.lag] for one in entry.partitions]),
+        _text([[one.topic, one.partition, int(one.status), one.lag] for one in entry.partitions]),
         entry.partition_count,
     )
 
@@ -112,17 +113,21 @@ def to_entry(row: tuple[Any, ...]) -> Entry:
         cluster=held["cluster"],
         group=held["name"],
         opened_ms=held["opened_ms"],
-        changes=tuple(Change(at_ms, Status(status)) for at_ms, status in json.loads(held["changes"])),
+        changes=tuple(Change(at_ms, Status(status)) for at_ms, status in orjson.loads(held["changes"])),
         worst=Status(held["worst"]),
         told={
             name: Told(count, last_ms, Status(worst))
-            for name, (count, last_ms, worst) in json.loads(held["told"]).items()
+            for name, (count, last_ms, worst) in orjson.loads(held["told"]).items()
         },
         acknowledged_ms=held["acknowledged_ms"],
         closed_ms=held["closed_ms"],
     )
     partitions = tuple(
         BadPartition(topic, partition, Status(status), lag)
-        for topic, partition, status, lag in json.loads(held["partitions"])
+        for topic, partition, status, lag in orjson.loads(held["partitions"])
     )
     return Entry(incident, partitions, held["partition_count"])
+
+
+def _text(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -18,6 +18,10 @@ def incident_answer(entry: Entry) -> dict[str, Any]:
         "worst": incident.worst.name,
         "acknowledged": incident.acknowledged_ms,
         "changes": [{"time": change.at_ms, "status": change.status.name} for change in incident.changes],
+        "told": [
+            {"notifier": name, "messages": told.count, "last": told.last_ms}
+            for name, told in sorted(incident.told.items())
+        ],
         "partition_count": entry.partition_count,
         "partitions": [
             {"topic": one.topic, "partition": one.partition, "status": one.status.name, "lag": one.lag}

@@ -1,0 +1,73 @@
+"""All notifiers of a configuration: who listens, and who delivers."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from warren.config import Config, Notifier
+from warren.errors import ConfigError
+from warren.notify.book import Book
+from warren.notify.compose import composer_of
+from warren.notify.gotemplate import TemplateError
+from warren.notify.http import HttpSender
+from warren.notify.listeners import Audiences, to_audience
+from warren.notify.postman import Postman, Send, close_all
+from warren.snapshot.letters import Letter
+
+log = logging.getLogger(__name__)
+
+LANDED = ("http", "null")
+"""The classes of notifiers that send; others are read and wait."""
+
+
+@contextmanager
+def office(config: Config, book: Book) -> Iterator[tuple[Audiences, Callable[[], None]]]:
+    """Postmen at work for every notifier, and who listens; the call wakes them all."""
+    notifiers = [one for one in config.notifiers.values() if one.class_name in LANDED]
+    with ExitStack() as parts:
+        postmen = [Postman(one.name, book, _sender(one, parts)) for one in notifiers]
+        parts.callback(close_all, postmen)
+        for postman in postmen:
+            postman.start()
+
+        def wake() -> None:
+            for postman in postmen:
+                postman.wake()
+
+        yield Audiences(map(to_audience, notifiers)), wake
+
+
+def _sender(notifier: Notifier, parts: contextlib.ExitStack) -> Send:
+    if notifier.class_name == "null":
+        return _to_nobody(notifier)
+    sender = HttpSender(notifier)
+    parts.callback(sender.close)
+    return sender
+
+
+def _to_nobody(notifier: Notifier) -> Send:
+    composer = composer_of(notifier)
+
+    def send(letter: Letter) -> None:
+        log.debug("notifier %s: %s of %s: %s", notifier.name, letter.event, letter.group, composer.body(letter))
+
+    return send
+
+
+def check_templates(config: Config) -> list[str]:
+    """What is wrong with the templates of a configuration, a line each."""
+    mistakes = []
+    for notifier in config.notifiers.values():
+        try:
+            composer_of(notifier)
+        except (TemplateError, UnicodeDecodeError) as error:
+            mistakes.append(f"notifier.{notifier.name}: {error}")
+    return mistakes
+
+
+def refuse_bad_templates(config: Config) -> None:
+    """A ConfigError for templates that cannot be read: it should not be found out at night."""
+    mistakes = check_templates(config)
+    if mistakes:
+        raise ConfigError(mistakes)

@@ -1,0 +1,124 @@
+"""Delivers letters: a thread for each listener, in their order, again and again until they are taken."""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from warren.errors import WarrenError
+from warren.notify.book import Book
+from warren.snapshot.letters import Letter
+
+log = logging.getLogger(__name__)
+
+Send = Callable[[Letter], None]
+"""Sends a letter, or raises: RefusedError when it will never be taken, anything else when it may be later."""
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 60.0
+PATIENCE_MS = 86_400_000
+"""After a day a letter is no news any more."""
+LOOK_S = 5.0
+STOP_S = 3.0
+
+
+class RefusedError(WarrenError):
+    """A receiver that is well has refused a letter for what it is: sending it again would not help."""
+
+
+class Postman:
+    """Sends one listener's letters; a receiver that is slow or away holds up nobody else's."""
+
+    def __init__(
+        self,
+        listener: str,
+        book: Book,
+        send: Send,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._listener = listener
+        self._book = book
+        self._send = send
+        self._clock_ms = clock_ms
+        self._chance = chance
+        self._is_new = threading.Event()
+        self._closed = False
+        self._is_down = False
+        self._thread = threading.Thread(target=self._run, name=f"notifier {listener}", daemon=True)
+
+    def start(self) -> None:
+        """Begin with what was left from before."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be a new letter."""
+        self._is_new.set()
+
+    def stop(self) -> None:
+        """Send no more; what is left is sent after the next start."""
+        self._closed = True
+        self._is_new.set()
+
+    def join(self, within_s: float) -> None:
+        """Wait for the letter under way; one that takes longer is sent again, under its key, after the next start."""
+        self._thread.join(max(within_s, 0.0))
+
+    def _run(self) -> None:
+        while not self._closed:
+            try:
+                wait_s = self.deliver_next()
+            except Exception:
+                log.exception("notifier %s: the book of incidents could not be used", self._listener)
+                wait_s = LOOK_S
+            if wait_s > 0:
+                self._is_new.wait(wait_s)
+                self._is_new.clear()
+
+    def deliver_next(self) -> float:
+        """Send the letter whose turn it is, if it is due, and say how long there is nothing to do."""
+        letter = self._book.next_letter(self._listener)
+        if letter is None:
+            return LOOK_S
+        now_ms = self._clock_ms()
+        # A clock that was set back must not hold a letter for that long.
+        left_s = (letter.next_ms - now_ms) / 1000
+        if 0 < left_s <= LONGEST_WAIT_S:
+            return left_s
+        try:
+            self._send(letter)
+        except RefusedError as error:
+            self._give_up(letter, now_ms, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the letter is kept
+            self._try_later(letter, now_ms, f"{type(error).__name__}: {error}")
+        else:
+            self._book.put_down(letter.key, sent_ms=self._clock_ms())
+            if self._is_down:
+                log.info("notifier %s: its receiver takes letters again", self._listener)
+            self._is_down = False
+        return 0.0
+
+    def _try_later(self, letter: Letter, now_ms: int, trouble: str) -> None:
+        if now_ms - letter.due_ms > PATIENCE_MS:
+            self._give_up(letter, now_ms, f"not taken for a day; at last: {trouble}")
+            return
+        if not self._is_down:
+            log.warning("notifier %s: %s; it is tried again until it is taken", self._listener, trouble)
+        self._is_down = True
+        longest_s = min(FIRST_WAIT_S * 2 ** min(letter.attempts, 10), LONGEST_WAIT_S)
+        wait_ms = round(longest_s * (0.5 + 0.5 * self._chance()) * 1000)
+        self._book.put_down(letter.key, attempts=letter.attempts + 1, next_ms=now_ms + wait_ms, trouble=trouble[:500])
+
+    def _give_up(self, letter: Letter, now_ms: int, trouble: str) -> None:
+        log.error("notifier %s: %s of %s was not sent: %s", self._listener, letter.event, letter.group, trouble)
+        self._book.put_down(letter.key, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:500])
+
+
+def close_all(postmen: Sequence[Postman]) -> None:
+    """Stop them together, so that those who wait for a slow receiver wait at the same time."""
+    for postman in postmen:
+        postman.stop()
+    until = time.monotonic() + STOP_S
+    for postman in postmen:
+        postman.join(until - time.monotonic())

@@ -1,0 +1,84 @@
+"""Letters: messages that are due, as the book of incidents holds them until they are sent."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from warren.domain.incidents import Event
+
+COLUMNS = (
+    "key", "listener", "event", "incident", "cluster", "name", "opened_ms", "due_ms", "why", "result",
+    "attempts", "next_ms", "sent_ms", "given_up_ms", "trouble",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One message to one listener. Its key is the same however often it has to be sent."""
+
+    key: str
+    listener: str
+    event: Event
+    incident: str
+    """The incident's id; empty for a report on a group that is well."""
+    cluster: str
+    group: str
+    opened_ms: int
+    due_ms: int
+    why: str
+    result: dict[str, Any] = field(default_factory=dict)
+    """The group as the API's `status` shows it."""
+    attempts: int = 0
+    next_ms: int = 0
+    sent_ms: int | None = None
+    given_up_ms: int | None = None
+    trouble: str = ""
+
+
+def to_row(letter: Letter) -> tuple[Any, ...]:
+    """A letter as it is stored, in the order of `COLUMNS`."""
+    return (
+        letter.key,
+        letter.listener,
+        str(letter.event),
+        letter.incident,
+        letter.cluster,
+        letter.group,
+        letter.opened_ms,
+        letter.due_ms,
+        letter.why,
+        _text(letter.result),
+        letter.attempts,
+        letter.next_ms,
+        letter.sent_ms,
+        letter.given_up_ms,
+        letter.trouble,
+    )
+
+
+def to_letter(row: tuple[Any, ...]) -> Letter:
+    """A letter back from how it is stored."""
+    key, listener, event, *rest = row
+    held = dict(zip(COLUMNS[3:], rest, strict=True))
+    return Letter(
+        key,
+        listener,
+        Event(event),
+        incident=held["incident"],
+        cluster=held["cluster"],
+        group=held["name"],
+        opened_ms=held["opened_ms"],
+        due_ms=held["due_ms"],
+        why=held["why"],
+        result=orjson.loads(held["result"]),
+        attempts=held["attempts"],
+        next_ms=held["next_ms"],
+        sent_ms=held["sent_ms"],
+        given_up_ms=held["given_up_ms"],
+        trouble=held["trouble"],
+    )
+
+
+def _text(value: object) -> str:
+    return orjson.dumps(value).decode()
