@@ -11,6 +11,9 @@ from warren.config.outward import Notifier
 from warren.config.sections import ClientProfile, Consumer
 from warren.config.tables import Section, Sections, Singles
 
+_OWN = Path(__file__).parents[1] / "templates"
+"""Templates under the names that Burrow gives its own, such as config/default-http-post.tmpl."""
+
 
 def check_relations(named: Sections, single: Singles, config_dir: Path, findings: Findings) -> None:
     """Write down what sections lack in each other; the paths of files become those where they were found."""
@@ -106,11 +109,14 @@ def _check_notifiers(named: Sections, findings: Findings) -> None:
 
 
 def _find_files(section: Section, config_dir: Path, findings: Findings) -> dict[str, bytes]:
-    """Find files from where Warren runs, as Burrow does, or from beside burrow.toml, and give what they hold."""
+    """Find files from where Warren runs, as Burrow does, from beside burrow.toml, or among Warren's own.
+
+    Gives what they hold.
+    """
     held: dict[str, bytes] = {}
     for attribute, value in section.values.items():
         if isinstance(value, Path):
-            found = next((path for path in (value, config_dir / value) if path.exists()), value)
+            found = next((path for path in (value, config_dir / value, _OWN / value) if path.exists()), value)
             section.values[attribute] = found.absolute()
             try:
                 held[attribute] = found.read_bytes()

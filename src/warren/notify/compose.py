@@ -29,12 +29,16 @@ class Composer:
 
     def body(self, letter: Letter) -> str:
         """What is sent."""
-        template = (self.when_closed if letter.event is Event.CLOSE else None) or self.when_open
         try:
-            return template.render(self.message(letter))
+            return self.rendered(letter)
         except TemplateError as error:
             log.error("notifier %s: %s; a plain message goes out instead", self.name, error)
             return plain_body(letter)
+
+    def rendered(self, letter: Letter) -> str:
+        """What its template makes of a letter."""
+        template = (self.when_closed if letter.event is Event.CLOSE else None) or self.when_open
+        return template.render(self.message(letter))
 
     def message(self, letter: Letter) -> Message:
         """A letter as templates see it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from warren.config import Config, Notifier
+from warren.domain.incidents import Event
 from warren.errors import ConfigError
 from warren.notify.book import Book
 from warren.notify.compose import composer_of
@@ -13,6 +14,7 @@ from warren.notify.gotemplate import TemplateError
 from warren.notify.http import HttpSender
 from warren.notify.listeners import Audiences, to_audience
 from warren.notify.postman import Postman, Send, close_all
+from warren.notify.sample import sample_letter
 from warren.snapshot.letters import Letter
 
 log = logging.getLogger(__name__)
@@ -56,11 +58,13 @@ def _to_nobody(notifier: Notifier) -> Send:
 
 
 def check_templates(config: Config) -> list[str]:
-    """What is wrong with the templates of a configuration, a line each."""
+    """What is wrong with the templates of a configuration, tried on an invented incident; a line each."""
     mistakes = []
     for notifier in config.notifiers.values():
         try:
-            composer_of(notifier)
+            composer = composer_of(notifier)
+            for event in (Event.OPEN, Event.CLOSE) if notifier.send_close else (Event.OPEN,):
+                composer.rendered(sample_letter(notifier.name, event))
         except (TemplateError, UnicodeDecodeError) as error:
             mistakes.append(f"notifier.{notifier.name}: {error}")
     return mistakes
