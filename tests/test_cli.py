@@ -41,7 +41,7 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
 
 def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    for command in ("_run", "_serve", "_check", "_groups", "_group", "_evaluate", "_demo"):
+    for command in ("_run", "_serve", "_check", "_groups", "_group", "_notify", "_evaluate", "_demo"):
 
         def note(_: object, command: str = command) -> int:
             ran.append(command)
@@ -51,7 +51,7 @@ def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -
     examples = [line.split("  ")[1].split()[1:] for line in EXAMPLES.splitlines()[1:]]
     assert [main(arguments) for arguments in examples] == [0] * len(examples)
     assert main(["--config-dir", "/etc/burrow"]) == 0
-    assert ran == ["_demo", "_check", "_run", "_serve", "_groups", "_group", "_evaluate", "_run"]
+    assert ran == ["_demo", "_check", "_run", "_serve", "_groups", "_group", "_notify", "_evaluate", "_run"]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

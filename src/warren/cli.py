@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   warren serve --config-dir /etc/burrow    the HTTP API alone, from what another `warren run` publishes
   warren groups --status ERR               the groups that are in trouble, worst first
   warren group local orders                one group, its partitions and why
+  warren notify test hook                  send a sample through [notifier.hook]
   warren evaluate windows.jsonl            judge windows from a file
 """
 
@@ -83,6 +84,10 @@ def _parser() -> argparse.ArgumentParser:
     for command in (groups, group):
         command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
         command.add_argument("--data-dir", type=Path, help="read this data directory, whatever burrow.toml says")
+
+    notify = _command(commands, "notify", "send a sample through one of the notifiers", _notify)
+    notify.add_argument("what", choices=("test",), help="test: send an invented incident, and its end with send-close")
+    notify.add_argument("name", help="the NAME of a [notifier.NAME] section")
 
     evaluate = commands.add_parser("evaluate", help="judge windows from a JSON-lines file (- for standard input)")
     evaluate.add_argument("file")
@@ -207,6 +212,17 @@ def _evaluate(options: argparse.Namespace) -> int:
 
     defaults = Defaults(options.now_ms, options.intervals, options.minimum_complete, options.allowed_lag)
     return evaluate_file(options.file, defaults)
+
+
+def _notify(options: argparse.Namespace) -> int:
+    from warren.config import load
+    from warren.notify.office import refuse_bad_templates, send_sample
+
+    config = load(options.config_dir)
+    refuse_bad_templates(config)
+    for event in send_sample(config, options.name):
+        print(f"{options.name}: {event} was taken")
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -57,13 +57,6 @@ def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path, text: str, expe
             "[zookeeper] is accepted, and without effect: this Warren takes itself for the only one that notifies",
         ),
         (
-            (
-                '[notifier.x]\nclass-name = "email"\ntemplate-open = "/dev/null"\n'
-                'server = "localhost"\nfrom = "a@b"\nto = "c@d"'
-            ),
-            "[notifier.x] is accepted, and waits: e-mail is not sent yet",
-        ),
-        (
             '[consumer.zk]\nclass-name = "kafka_zk"\ncluster = "local"\nservers = ["zk:2181"]',
             "[consumer.zk] is accepted, and waits: groups that commit to ZooKeeper are not read yet",
         ),

@@ -32,7 +32,6 @@ _LATER = {
     ZooKeeperConsumer: "is accepted, and waits: groups that commit to ZooKeeper are not read yet",
     ZooKeeper: "is accepted, and without effect: this Warren takes itself for the only one that notifies",
 }
-_LATER_NOTIFIERS = {"email": "is accepted, and waits: e-mail is not sent yet"}
 
 S = TypeVar("S")
 
@@ -71,8 +70,6 @@ def _to_config(
     for section in (*single.values(), *(s for sections in named.values() for s in sections.values())):
         if section.cls in _LATER:
             findings.note(_LATER[section.cls], section.path)
-        if section.cls is Notifier and section.values.get("class_name") in _LATER_NOTIFIERS:
-            findings.note(_LATER_NOTIFIERS[section.values["class_name"]], section.path)
     check_relations(named, single, config_dir, findings)
     if findings.mistakes:
         return None

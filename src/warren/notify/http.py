@@ -1,7 +1,5 @@
 """The http notifier: each message is a request, as Burrow makes it, and can be told from the same one sent again."""
 
-import ssl
-
 import httpx
 
 from warren.config import Notifier
@@ -9,6 +7,7 @@ from warren.domain.incidents import Event
 from warren.notify.compose import Composer, composer_of, line_template
 from warren.notify.gotemplate import Template
 from warren.notify.postman import RefusedError
+from warren.notify.tls import tls_of
 from warren.snapshot.letters import Letter
 
 KEY_HEADER = "Idempotency-Key"
@@ -33,7 +32,7 @@ class HttpSender:
         )
         auth = httpx.BasicAuth(notifier.username, notifier.password or "") if notifier.username else None
         self._client = httpx.Client(
-            verify=_tls(notifier),
+            verify=tls_of(notifier),
             timeout=float(notifier.timeout),
             limits=limits,
             auth=auth,
@@ -53,6 +52,9 @@ class HttpSender:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             # The URL itself may hold a secret.
             raise RefusedError(f"its URL is none: {type(error).__name__}") from None
+        except httpx.LocalProtocolError:
+            # So may a header, which the error would show.
+            raise RefusedError("a header, or the method, cannot be sent as it is configured") from None
         if answer.is_success:
             return
         said = f"the receiver answered {answer.status_code}"
@@ -67,13 +69,3 @@ class HttpSender:
 
 def _url(text: str, notifier: Notifier, key: str) -> Template:
     return line_template(text, f"notifier.{notifier.name}.{key}")
-
-
-def _tls(notifier: Notifier) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if notifier.extra_ca is not None:
-        context.load_verify_locations(notifier.extra_ca)
-    if notifier.noverify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context

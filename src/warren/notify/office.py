@@ -2,14 +2,16 @@
 
 import contextlib
 import logging
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from warren.config import Config, Notifier
 from warren.domain.incidents import Event
-from warren.errors import ConfigError
+from warren.errors import ConfigError, WarrenError
 from warren.notify.book import Book
 from warren.notify.compose import composer_of
+from warren.notify.email import EmailSender
 from warren.notify.gotemplate import TemplateError
 from warren.notify.http import HttpSender
 from warren.notify.listeners import Audiences, to_audience
@@ -19,14 +21,11 @@ from warren.snapshot.letters import Letter
 
 log = logging.getLogger(__name__)
 
-LANDED = ("http", "null")
-"""The classes of notifiers that send; others are read and wait."""
-
 
 @contextmanager
 def office(config: Config, book: Book) -> Iterator[tuple[Audiences, Callable[[], None]]]:
     """Postmen at work for every notifier, and who listens; the call wakes them all."""
-    notifiers = [one for one in config.notifiers.values() if one.class_name in LANDED]
+    notifiers = list(config.notifiers.values())
     with ExitStack() as parts:
         postmen = [Postman(one.name, book, _sender(one, parts)) for one in notifiers]
         parts.callback(close_all, postmen)
@@ -43,7 +42,7 @@ def office(config: Config, book: Book) -> Iterator[tuple[Audiences, Callable[[],
 def _sender(notifier: Notifier, parts: contextlib.ExitStack) -> Send:
     if notifier.class_name == "null":
         return _to_nobody(notifier)
-    sender = HttpSender(notifier)
+    sender = EmailSender(notifier) if notifier.class_name == "email" else HttpSender(notifier)
     parts.callback(sender.close)
     return sender
 
@@ -68,6 +67,24 @@ def check_templates(config: Config) -> list[str]:
         except (TemplateError, UnicodeDecodeError) as error:
             mistakes.append(f"notifier.{notifier.name}: {error}")
     return mistakes
+
+
+def send_sample(config: Config, name: str) -> list[Event]:
+    """Send an invented incident to one notifier, and its end if it wants to hear that; raises what goes wrong."""
+    notifier = config.notifiers.get(name)
+    if notifier is None:
+        known = ", ".join(sorted(config.notifiers)) or "none"
+        raise WarrenError(f"there is no [notifier.{name}]; there are: {known}")
+    events = [Event.OPEN, Event.CLOSE] if notifier.send_close else [Event.OPEN]
+    incident = str(uuid.uuid4())
+    with ExitStack() as parts:
+        send = _sender(notifier, parts)
+        for event in events:
+            try:
+                send(sample_letter(name, event, incident))
+            except Exception as error:  # noqa: BLE001 - whatever it is, that is the answer
+                raise WarrenError(f"notifier.{name}: {event}: {type(error).__name__}: {error}") from None
+    return events
 
 
 def refuse_bad_templates(config: Config) -> None:

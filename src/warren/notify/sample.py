@@ -6,10 +6,11 @@ from warren.domain.incidents import Event
 from warren.domain.rules import Status
 from warren.snapshot.letters import Letter
 
+SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
 _AT_MS = 1_767_225_600_000
 
 
-def sample_letter(listener: str, event: Event) -> Letter:
+def sample_letter(listener: str, event: Event, incident: str = SAMPLE_ID) -> Letter:
     """An invented group that stalls on one partition and falls behind on another; at its close it is well again."""
     is_close = event is Event.CLOSE
     bad = [_partition("payments", 3, Status.STALL, 45_000), _partition("orders", 0, Status.WARN, 1_200)]
@@ -23,7 +24,6 @@ def sample_letter(listener: str, event: Event) -> Letter:
         "maxlag": None if is_close else bad[0],
         "totallag": 0 if is_close else 46_200,
     }
-    incident = "00000000-0000-4000-8000-000000000000"
     return Letter(
         f"{incident}/{listener}/{2 if is_close else 1}",
         listener,
