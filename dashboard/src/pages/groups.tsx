@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks"
 import type { GroupStatus, Groups } from "../api"
 import { now, useLive } from "../live"
 import { Badge, GroupName, Later, Spark } from "../parts/small"
-import { type Column, type Order, orderOf, orderText, Table } from "../parts/table"
+import { type Column, firstRow, type Order, orderOf, orderText, Table } from "../parts/table"
 import { place, wish } from "../route"
 import { clock, exact, RANK, rate, short, span } from "../words"
 
@@ -95,8 +95,7 @@ export function GroupsPage() {
     return () => removeEventListener("keydown", focus)
   }, [])
   const down = (event: KeyboardEvent) => {
-    if (event.key === "ArrowDown" || event.key === "Enter")
-      document.querySelector<HTMLElement>("[data-row], .row .name")?.focus()
+    if (event.key === "ArrowDown" || event.key === "Enter") firstRow()?.focus()
     if (event.key === "Escape") wish({ q: "" })
   }
   if (!groups) return <p class="empty">Loading the groups.</p>

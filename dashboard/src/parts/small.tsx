@@ -24,7 +24,7 @@ export function Since({ at }: { at: number }) {
 
 export function GroupName({ cluster, group }: { cluster: string; group: string }) {
   return (
-    <a class="name" href={groupLink(cluster, group)} title={group}>
+    <a class="name" data-row href={groupLink(cluster, group)} title={group}>
       <bdi>{group || "(no name)"}</bdi>
     </a>
   )

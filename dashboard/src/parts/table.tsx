@@ -25,6 +25,11 @@ export const orderText = (order: Order) => (order.isDown ? `-${order.by}` : orde
 
 const ROW = 40
 
+const indexOf = (row: HTMLElement) => Number(row.getAttribute("aria-rowindex"))
+
+/** The first row that can be chosen by keyboard. */
+export const firstRow = () => document.querySelector<HTMLElement>('.body .row[aria-rowindex="2"] [data-row]')
+
 export function Table({
   label,
   columns,
@@ -58,14 +63,19 @@ export function Table({
   })
   const move = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return
-    const links = [...scroller.current!.querySelectorAll<HTMLElement>("[data-row]")]
-    const at = links.indexOf(document.activeElement as HTMLElement)
-    const next = links[at + (event.key === "ArrowDown" ? 1 : -1)]
+    const held = [...scroller.current!.querySelectorAll<HTMLElement>(".body .row")].sort(
+      (a, b) => indexOf(a) - indexOf(b),
+    )
+    const at = held.findIndex((row) => row.contains(document.activeElement))
+    const next = held[at + (event.key === "ArrowDown" ? 1 : -1)]?.querySelector<HTMLElement>("[data-row]")
     if (next) {
       event.preventDefault()
       next.focus()
     }
   }
+  // In the document they stand by their keys, so that none has to move when the order changes: a browser follows the
+  // one that has the focus, and the page would jump.
+  const shown = rows.getVirtualItems().sort((a, b) => (a.key < b.key ? -1 : 1))
   return (
     <div class={`table ${isTall ? "is-tall" : ""}`}>
       <div
@@ -103,7 +113,7 @@ export function Table({
           </div>
         </div>
         <div role="rowgroup" class="body" style={{ height: `${rows.getTotalSize()}px` }}>
-          {rows.getVirtualItems().map((item) => (
+          {shown.map((item) => (
             <div
               key={item.key}
               role="row"
