@@ -20,6 +20,7 @@ from warren.notify.keeper import IncidentKeeper
 from warren.notify.listeners import Audience, Audiences
 from warren.notify.office import check_templates, office, refuse_bad_templates
 from warren.notify.postman import FIRST_WAIT_S, LONGEST_WAIT_S, PATIENCE_MS, Postman, RefusedError
+from warren.snapshot.incidents import tally
 from warren.snapshot.letters import Letter
 
 OPEN = """{"id":"{{.ID}}","group":"{{.Group}}","status":"{{.Result.Status}}","team":"{{index .Extras "team"}}",
@@ -121,6 +122,7 @@ def test_what_a_receiver_refuses_for_good_is_given_up_and_the_next_is_sent(
         wait_for(lambda: len(receiver.got) == 2, "the end is told", 20)
     assert "the receiver answered 404" in caplog.text
     assert street.scene.book.next_letter("hook") is None
+    assert tally(tmp_path).letters == {("hook", "given_up"): 1, ("hook", "sent"): 1}
 
 
 def test_a_receiver_that_hangs_holds_up_nobody_else(tmp_path: Path, receiver: Receiver) -> None:

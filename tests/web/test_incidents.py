@@ -47,6 +47,12 @@ def test_an_incident_has_its_course_and_its_partitions(client: Client, town: Tow
     assert (slow["status"], slow["worst"], slow["closed"]) == ("OK", "WARN", town.now_ms)
 
 
+def test_prometheus_is_told_how_many_there_are(client: Client) -> None:
+    is_open = len(client.json("/v3/incidents?state=open&cluster=one")["incidents"])
+    assert is_open
+    assert f'warren_incidents_open{{cluster="one"}} {is_open}\n' in client.ask("/metrics").text
+
+
 def test_they_are_filtered(client: Client) -> None:
     assert {"stalled", "slow"} <= set(names(client))
     assert "slow" not in names(client, "?state=open")

@@ -1,9 +1,9 @@
 """The book of incidents as others read it: one SQLite file in the data directory, written by one, read by any."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,34 @@ def read_incidents(data_dir: Path, wanted: Wanted) -> list[Entry]:
             if "no such table" in str(error):
                 return []
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many incidents are open in each cluster, and how many letters each notifier has in each state."""
+
+    is_open: Mapping[str, int] = field(default_factory=dict)
+    letters: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+_STATE = "CASE WHEN sent_ms IS NOT NULL THEN 'sent' WHEN given_up_ms IS NOT NULL THEN 'given_up' ELSE 'waiting' END"
+
+
+def tally(data_dir: Path) -> Tally:
+    """What the book comes to; nothing where it cannot be read just now."""
+    path = data_dir / FILE
+    if not path.exists():
+        return Tally()
+    counted = "SELECT cluster, count(*) FROM incidents WHERE closed_ms IS NULL GROUP BY cluster"
+    letters = f"SELECT listener, {_STATE} AS state, count(*) FROM letters GROUP BY listener, state"  # noqa: S608
+    try:
+        with _opened(path) as book:
+            return Tally(
+                dict(book.execute(counted).fetchall()),
+                {(listener, state): count for listener, state, count in book.execute(letters)},
+            )
+    except sqlite3.Error:
+        return Tally()
 
 
 @contextmanager

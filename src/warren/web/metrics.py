@@ -14,6 +14,7 @@ from warren import __version__
 from warren.config import Config
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
+from warren.snapshot.incidents import tally
 from warren.web.http import Answer, accepts
 from warren.web.index import Index
 from warren.web.readiness import not_ready
@@ -75,6 +76,7 @@ def _families(index: Index, config: Config, now_ms: int) -> Iterator[Family]:
     yield from _of_topics(index)
     yield from _of_clusters(index, config)
     yield from _of_warren(index, now_ms)
+    yield from _of_incidents(config)
 
 
 def _of_partitions(index: Index) -> Iterator[Family]:
@@ -273,6 +275,24 @@ def _of_warren(index: Index, now_ms: int) -> Iterator[Family]:
     ]
     family = _gauge("warren_rejected_records_total", "Records of offsets topics that could not be read", rejects)
     yield Family(family.name, family.help, family.samples, "counter")
+
+
+def _of_incidents(config: Config) -> Iterator[Family]:
+    found = tally(config.pipeline.data_dir)
+    yield _gauge(
+        "warren_incidents_open",
+        "How many groups of a cluster are in trouble and known to be",
+        [({"cluster": name}, found.is_open.get(name, 0)) for name in sorted(config.clusters)],
+    )
+    yield _gauge(
+        "warren_notifier_messages",
+        "How many messages of a notifier are sent, wait to be taken, or were given up",
+        [
+            ({"notifier": name, "state": state}, found.letters.get((name, state), 0))
+            for name in sorted(config.notifiers)
+            for state in ("sent", "waiting", "given_up")
+        ],
+    )
 
 
 def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:
