@@ -16,10 +16,12 @@ from tests.notify.test_keeper import OK, SECOND, STALL, START, WARN, Scene
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.domain.incidents import Event, Listener
 from warren.errors import ConfigError
+from warren.notify.http import HttpSender
 from warren.notify.keeper import IncidentKeeper
 from warren.notify.listeners import Audience, Audiences
 from warren.notify.office import check_templates, office, refuse_bad_templates
 from warren.notify.postman import FIRST_WAIT_S, LONGEST_WAIT_S, PATIENCE_MS, Postman, RefusedError
+from warren.notify.sample import sample_letter
 from warren.snapshot.incidents import tally
 from warren.snapshot.letters import Letter
 
@@ -93,6 +95,7 @@ def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiv
     assert json.loads(worse.body)["status"] == "ERR"
     assert json.loads(closed.body) == {"closed": entry.incident.id, "status": "OK"}
     assert [one.method for one in receiver.got] == ["POST", "POST", "DELETE"]
+    assert tally(tmp_path).letters == {("hook", "sent"): 3}
     assert {one.path for one in receiver.got} == {"/one/g"}
     assert opened.headers["content-type"] == "application/json"
     assert (opened.headers["x-team"], opened.headers["authorization"]) == ("a", "Basic dTpw")
@@ -271,6 +274,35 @@ def test_good_groups_are_reported_without_an_incident(tmp_path: Path, receiver: 
     assert receiver.events() == ["report", "report"]
     assert [json.loads(one.body)["id"] for one in receiver.got] == ["", ""]
     assert street.scene.listed() == []
+
+
+def test_the_end_is_told_with_the_numbers_of_the_end(tmp_path: Path, receiver: Receiver) -> None:
+    hook = notifier(tmp_path, receiver.url)
+    (tmp_path / "close.tmpl").write_text('[{{.Result.TotalLag}}, {{.Result.TotalPartitions}}, "{{.Result.Status}}"]')
+    with Street(tmp_path, config_of(tmp_path, hook)) as street:
+        street.see(0, (STALL, 9), (OK, 0))
+        street.see(1, (OK, 4), (OK, 3))
+        street.see(2, (STALL, 9), (OK, 0))
+        street.scene.see(START, {})
+        wait_for(lambda: len(receiver.got) == 4, "two ends", 20)
+    assert [json.loads(one.body) for one in receiver.got if one.event == "close"] == [[7, 2, "OK"], [0, 0, "NOTFOUND"]]
+
+
+def test_names_of_any_kind_go_into_headers(tmp_path: Path, receiver: Receiver) -> None:
+    hook = notifier(tmp_path, receiver.url, name="소식", threshold=1, url_open=f"{receiver.url}/x")
+    with Street(tmp_path, config_of(tmp_path, hook)) as street:
+        street.scene.see(START, {("one", "消費\r\nX: y"): [(OK, 0)], ("one", "ü b"): [(STALL, 1)]})
+        wait_for(lambda: len(receiver.got) == 2, "both are sent", 20)
+    assert sorted(receiver.events()) == ["open", "report"]
+    assert all("x" not in one.headers for one in receiver.got)
+
+
+def test_a_bad_url_is_found_before_the_start_and_holds_up_nothing_at_night(tmp_path: Path) -> None:
+    hook = notifier(tmp_path, "http://x", url_open="http://x/{{.Nothing}}")
+    [mistake] = check_templates(config_of(tmp_path, hook))
+    assert "notifier.hook.url_open" in mistake
+    with pytest.raises(RefusedError):
+        HttpSender(hook)(letter(result=sample_letter("hook", Event.OPEN).result))
 
 
 def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:

@@ -54,6 +54,9 @@ class Book:
             aside = self._path.with_suffix(".broken")
             log.error("%s cannot be read (%s): put aside as %s, a new one is begun", self._path, error, aside.name)
             self._path.replace(aside)
+            # What was not yet in the file belongs to it alone.
+            for left in ("-wal", "-shm"):
+                Path(f"{self._path}{left}").unlink(missing_ok=True)
             self._book = self._opened()
 
     def _opened(self) -> sqlite3.Connection:

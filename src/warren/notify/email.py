@@ -52,7 +52,7 @@ class EmailSender:
         mail["Subject"] = headers.get("subject") or _one_line(f"{status}: {letter.group} on {letter.cluster}")
         mail["Date"] = formatdate(letter.due_ms / 1000)
         # The same when it is sent again: mailboxes show it once.
-        mail["Message-ID"] = f"<{letter.key.encode().hex() if letter.incident == '' else letter.key}@warren>"
+        mail["Message-ID"] = f"<{letter.token}@warren>"
         mail["X-Warren-Event"] = str(letter.event)
         subtype = "html" if headers.get("content-type", "").lower().startswith("text/html") else "plain"
         mail.set_content(body, subtype=subtype)

@@ -5,7 +5,7 @@ import httpx
 from warren.config import Notifier
 from warren.domain.incidents import Event
 from warren.notify.compose import Composer, composer_of, line_template
-from warren.notify.gotemplate import Template
+from warren.notify.gotemplate import Template, TemplateError
 from warren.notify.postman import RefusedError
 from warren.notify.tls import tls_of
 from warren.snapshot.letters import Letter
@@ -42,9 +42,12 @@ class HttpSender:
     def __call__(self, letter: Letter) -> None:
         """Send a letter; RefusedError when the receiver will never take it."""
         is_close = letter.event is Event.CLOSE
-        url = (self._url_close if is_close else self._url_open).render(self._composer.message(letter))
+        try:
+            url = (self._url_close if is_close else self._url_open).render(self._composer.message(letter))
+        except TemplateError as error:
+            raise RefusedError(str(error)) from None
         headers = {"Content-Type": "application/json", **self._notifier.headers}
-        headers |= {KEY_HEADER: letter.key, EVENT_HEADER: str(letter.event)}
+        headers |= {KEY_HEADER: letter.token, EVENT_HEADER: str(letter.event)}
         method = self._notifier.method_close if is_close else self._notifier.method_open
         body = self._composer.body(letter).encode()
         try:

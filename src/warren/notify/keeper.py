@@ -55,8 +55,11 @@ class IncidentKeeper:
         groups = Snapshot(self._store, manifest).groups()
         shown = groups if self._audiences.wants_good else groups.filter(pc.greater(groups["status"], int(Status.OK)))
         rows: dict[Name, Row] = {(row["cluster"], row["group"]): row for row in shown.to_pylist()}
-        verdicts = {name: Status(row["status"]) for name, row in rows.items()}
-        verdicts |= _of_others(groups, [name for name in self._open if name not in rows])
+        others = [name for name in self._open if name not in rows]
+        rows |= _rows_of(groups, others)
+        verdicts = {
+            name: Status(rows[name]["status"]) if name in rows else Status.NOTFOUND for name in (*rows, *others)
+        }
         listeners = self._audiences.of(group for _, group in verdicts)
         changed = [
             one
@@ -121,13 +124,13 @@ def _is_away(manifest: Manifest, cluster: str) -> bool:
     return state is not None and state.unknown_since_ms is not None
 
 
-def _of_others(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Status]:
-    """The verdicts of groups that are not bad: OK, or NOTFOUND when they are not there any more."""
+def _rows_of(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Row]:
+    """The rows of some groups, of those that are there."""
     if not names:
         return {}
     keys = pc.binary_join_element_wise(groups["cluster"], groups["group"], "\0")
-    is_there = pc.is_in(pa.array(["\0".join(name) for name in names]), value_set=keys.combine_chunks()).to_pylist()
-    return {name: Status.OK if found else Status.NOTFOUND for name, found in zip(names, is_there, strict=True)}
+    found = groups.filter(pc.is_in(keys, value_set=pa.array(["\0".join(name) for name in names])))
+    return {(row["cluster"], row["group"]): row for row in found.to_pylist()}
 
 
 def _letter(one: _Changed, due: Due, result: Result, now_ms: int) -> Letter:

@@ -10,7 +10,7 @@ from warren.config import Config, Notifier
 from warren.domain.incidents import Event
 from warren.errors import ConfigError, WarrenError
 from warren.notify.book import Book
-from warren.notify.compose import composer_of
+from warren.notify.compose import composer_of, line_template
 from warren.notify.email import EmailSender
 from warren.notify.gotemplate import TemplateError
 from warren.notify.http import HttpSender
@@ -63,7 +63,11 @@ def check_templates(config: Config) -> list[str]:
         try:
             composer = composer_of(notifier)
             for event in (Event.OPEN, Event.CLOSE) if notifier.send_close else (Event.OPEN,):
-                composer.rendered(sample_letter(notifier.name, event))
+                letter = sample_letter(notifier.name, event)
+                composer.rendered(letter)
+                for key in ("url_open", "url_close"):
+                    if url := getattr(notifier, key):
+                        line_template(url, f"notifier.{notifier.name}.{key}").render(composer.message(letter))
         except (TemplateError, UnicodeDecodeError) as error:
             mistakes.append(f"notifier.{notifier.name}: {error}")
     return mistakes

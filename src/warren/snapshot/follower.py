@@ -44,6 +44,8 @@ class SnapshotFollower:
             except (OSError, sqlite3.Error, pa.ArrowException, CorruptSnapshot) as error:
                 # A full disk, or a snapshot that was removed meanwhile: the next one is taken again.
                 log.warning("%s: a snapshot could not be taken up: %s", self._name, error)
+            except Exception:
+                log.exception("%s: a snapshot could not be taken up", self._name)
 
     def close(self) -> None:
         """Finish what is under way and stop."""

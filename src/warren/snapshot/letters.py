@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -34,6 +35,11 @@ class Letter:
     sent_ms: int | None = None
     given_up_ms: int | None = None
     trouble: str = ""
+
+    @property
+    def token(self) -> str:
+        """The key in characters that any header can carry; names come from Kafka."""
+        return quote(self.key, safe="/")
 
 
 def to_row(letter: Letter) -> tuple[Any, ...]:
