@@ -3,15 +3,14 @@
 import base64
 import contextlib
 import logging
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from tests.kit.plans import cluster_state
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
@@ -221,12 +220,12 @@ def reader(client: Client) -> Client:
 
 
 def test_several_listeners_one_of_them_with_tls(grown: Path, tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "2"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
+    key, certificate, authority = tmp_path / "key.pem", tmp_path / "certificate.pem", tmp_path / "ca.pem"
+    issuer = trustme.CA()
+    issued = issuer.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(key)
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    issuer.cert_pem.write_to_path(authority)
     servers = {
         "plain": HttpServer("127.0.0.1:0", name="plain"),
         "safe": HttpServer("127.0.0.1:0", tls="own", name="safe"),
@@ -235,14 +234,14 @@ def test_several_listeners_one_of_them_with_tls(grown: Path, tmp_path: Path) -> 
     config = server_config(grown, http_servers=servers, tls={"own": Tls(certificate, key, name="own")})
     with serving(config) as clients:
         plain, safe, other = clients
-        trusting = Client(safe.url, ssl.create_default_context(cafile=certificate))
+        trusting = Client(safe.url, ssl.create_default_context(cafile=authority))
         answers = [client.json("/v3/kafka/one/consumer") for client in (plain, trusting, other)]
         assert answers[0] == answers[1] == answers[2]
         assert [client.url.partition(":")[0] for client in clients] == ["http", "https", "http"]
         with pytest.raises(ssl.SSLCertVerificationError):
             Client(safe.url, ssl.create_default_context()).ask("/v3/kafka")
         assert b"HTTP/" not in safe.tell(b"GET /burrow/admin HTTP/1.1\r\n\r\n")
-        old = ssl.create_default_context(cafile=certificate)
+        old = ssl.create_default_context(cafile=authority)
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
         assert Client(safe.url, old).ask("/burrow/admin").body == b"GOOD"
 

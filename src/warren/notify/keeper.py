@@ -15,7 +15,7 @@ from warren.notify.results import Found, Name, Result, Row, gone, results_of
 from warren.snapshot.incidents import BadPartition, Entry
 from warren.snapshot.letters import Letter
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.reader import Snapshot
+from warren.snapshot.reader import Snapshot, group_keys
 from warren.snapshot.store import Store
 
 NAMED_MOST = 20
@@ -128,8 +128,8 @@ def _rows_of(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Row]:
     """The rows of some groups, of those that are there."""
     if not names:
         return {}
-    keys = pc.binary_join_element_wise(groups["cluster"], groups["group"], "\0")
-    found = groups.filter(pc.is_in(keys, value_set=pa.array(["\0".join(name) for name in names])))
+    wanted = group_keys(pa.array([cluster for cluster, _ in names]), pa.array([group for _, group in names]))
+    found = groups.filter(pc.is_in(group_keys(groups["cluster"], groups["group"]), value_set=wanted))
     return {(row["cluster"], row["group"]): row for row in found.to_pylist()}
 
 

@@ -151,6 +151,11 @@ def _place_of(layout: pa.Table, cluster: str, topic: str) -> dict[str, Any] | No
     return found[0] if found else None
 
 
+def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A name that a group has alone, over all clusters."""
+    return pc.binary_join_element_wise(cluster, group, "\0")
+
+
 def status_name(number: object) -> str:
     """Burrow's word for a status number."""
     return Status(int(str(number))).name

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.snapshot.reader import Snapshot
-from warren.web.recent import Recent, group_keys, nothing_recent
+from warren.snapshot.reader import Snapshot, group_keys
+from warren.web.recent import Recent, nothing_recent
 from warren.web.texts import PartitionTexts
 
 Ints = NDArray[np.int64]

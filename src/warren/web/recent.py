@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.lake import groups_at, moments_since
+from warren.snapshot.reader import group_keys
 
 log = logging.getLogger(__name__)
 
@@ -120,11 +121,6 @@ class RecentReader:
             return whole
         fewer = np.isin(whole.times_ms, _spread(whole.times_ms, MOMENTS_MOST))
         return Recent(keys, whole.times_ms[fewer], whole.lag[fewer], whole.status[fewer])
-
-
-def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A name that a group has alone, over all clusters."""
-    return pc.binary_join_element_wise(cluster, group, "\0")
 
 
 def _aligned(held: Recent, keys: pa.StringArray) -> Recent:
