@@ -23,6 +23,8 @@ dotted.key = 1
 
 [[list]]
 k = 1
+[[list]]
+k = 2
 '''
     assert toml_lines(text) == {
         ("top",): 2,
@@ -37,7 +39,10 @@ k = 1
         ("a", "b.c", "dotted"): 13,
         ("a", "b.c", "dotted", "key"): 13,
         ("list",): 15,
-        ("list", "k"): 16,
+        ("list", "1"): 15,
+        ("list", "1", "k"): 16,
+        ("list", "2"): 17,
+        ("list", "2", "k"): 18,
     }
 
 

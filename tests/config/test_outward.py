@@ -92,7 +92,7 @@ def test_sections_that_say_how_it_runs_and_whom_it_tells_are_read(files: Path) -
         ('template-close = "close.tmpl"\n', "", "template-close is missing: send-close needs it"),
         ('url-open = "http://example.com/event"\n', "", "url-open is missing: a notifier of class http needs it"),
         ('to = "oncall@example.com"\n', "", "to is missing: a notifier of class email needs it"),
-        ('"http"', '"slak"', 'class-name = "slak": must be one of http, email, null'),
+        ('"http"', '"slak"', 'class-name = "slak": must be one of http, email, slack, alertmanager, apprise, null'),
         ('address = ":8080"', 'address = ":http"', 'address = ":http": must be an address to listen on'),
         ('tls = "mytls"\n\n', 'tls = "mytsl"\n\n', 'tls = "mytsl": must be the name of a [tls.NAME] section (mytls)'),
         ('keyfile = "key.pem"\n', "", 'tls = "mytls": an HTTP server needs its keyfile too'),

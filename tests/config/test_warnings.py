@@ -54,7 +54,7 @@ def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path, text: str, expe
     [
         (
             '[zookeeper]\nservers = ["zk:2181"]',
-            "[zookeeper] is accepted, and without effect: this Warren takes itself for the only one that notifies",
+            "[zookeeper] is not used: there is no [notifier.NAME]",
         ),
         (
             '[consumer.zk]\nclass-name = "kafka_zk"\ncluster = "local"\nservers = ["zk:2181"]',

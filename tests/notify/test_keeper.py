@@ -16,7 +16,8 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import WarrenError
 from warren.notify.book import Book
 from warren.notify.keeper import DAY_MS, NAMED_MOST, IncidentKeeper
-from warren.snapshot.incidents import FILE, Entry, Wanted, read_incidents
+from warren.snapshot.incident_file import FILE
+from warren.snapshot.incidents import Entry, Wanted, read_incidents
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 from warren.snapshot.store import Store

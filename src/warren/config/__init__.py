@@ -3,7 +3,19 @@
 from warren.config.findings import Findings
 from warren.config.kafka import to_librdkafka, to_spark_options
 from warren.config.load import accepted, load, read
-from warren.config.outward import Auth, General, HttpServer, Logging, Notifier, Tls, ZooKeeper, ZooKeeperConsumer
+from warren.config.outward import (
+    Auth,
+    General,
+    HttpServer,
+    Incidents,
+    Logging,
+    Notifier,
+    NotifierLock,
+    Route,
+    Tls,
+    ZooKeeper,
+    ZooKeeperConsumer,
+)
 from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 
 __all__ = [
@@ -16,9 +28,12 @@ __all__ = [
     "Findings",
     "General",
     "HttpServer",
+    "Incidents",
     "Logging",
     "Notifier",
+    "NotifierLock",
     "Pipeline",
+    "Route",
     "Storage",
     "Tls",
     "ZooKeeper",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warren.domain.filters import regex_mistake
+from warren.domain.patterns import PATTERN_CHARS_MOST
 
 _OWN_SPARK_KEYS = {"spark.master": "master", "spark.driver.memory": "driver-memory"}
 
@@ -132,6 +133,18 @@ def _read_servers(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _read_names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) and one for one in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _read_pattern(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= PATTERN_CHARS_MOST:
+        raise ValueError
+    return value
+
+
 def _read_texts(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ValueError
@@ -199,6 +212,8 @@ def _flat(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]
 
 SWITCH = Check("true or false", _read_switch, _switch_from)
 SERVERS = Check('a list of "host:port" strings, at least one', _read_servers, _list_from)
+NAMES = Check("a list of names, at least one", _read_names, _list_from)
+PATTERN = Check("a name, in which * stands for any characters and ? for any one", _read_pattern)
 REGEX = Check('a regular expression in RE2 syntax ("" for none)', _read_regex)
 TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")
 ANY_TEXT = text("a string", r".*")

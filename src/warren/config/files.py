@@ -46,6 +46,7 @@ def parse(file: Path) -> tuple[dict[str, Any], dict[TablePath, int]]:
 def toml_lines(text: str) -> dict[TablePath, int]:
     """The line on which each table and key of a valid TOML text first appears; tomllib does not keep them."""
     found: dict[TablePath, int] = {}
+    listed: dict[TablePath, int] = {}
     table: TablePath = ()
     statement, start = "", 1
     for number, line in enumerate(text.split("\n"), start=1):
@@ -60,6 +61,9 @@ def toml_lines(text: str) -> dict[TablePath, int]:
             continue
         paths = list(_paths(parsed))
         is_header = statement.lstrip().startswith("[")
+        if statement.lstrip().startswith("[["):
+            listed[paths[-1]] = listed.get(paths[-1], 0) + 1
+            paths.append((*paths[-1], str(listed[paths[-1]])))
         for path in paths:
             found.setdefault(path if is_header else table + path, start)
         if is_header:
@@ -82,6 +86,11 @@ def yaml_lines(text: str) -> dict[TablePath, int]:
                 path = (*prefix, str(name.value))
                 found.setdefault(path, name.start_mark.line + 1)
                 waiting.append((path, inner))
+        # Only sections come in lists; a list in a list might hold itself.
+        if isinstance(node, yaml.SequenceNode) and len(prefix) == 1:
+            for number, inner in enumerate(node.value, start=1):
+                found.setdefault((*prefix, str(number)), inner.start_mark.line + 1)
+                waiting.append(((*prefix, str(number)), inner))
     return found
 
 

@@ -14,8 +14,11 @@ from warren.config.outward import (
     General,
     HttpServer,
     Iam,
+    Incidents,
     Logging,
     Notifier,
+    NotifierLock,
+    Route,
     Sasl,
     Tls,
     ZooKeeper,
@@ -30,7 +33,6 @@ log = logging.getLogger(__name__)
 
 _LATER = {
     ZooKeeperConsumer: "is accepted, and waits: groups that commit to ZooKeeper are not read yet",
-    ZooKeeper: "is accepted, and without effect: this Warren takes itself for the only one that notifies",
 }
 
 S = TypeVar("S")
@@ -92,6 +94,9 @@ def _to_config(
         sasl=_built(Sasl, named["sasl"]),
         iam=_built(Iam, named["iam"]),
         auth=Auth(**single["auth"].values) if "auth" in single else None,
+        routes=tuple(_built(Route, named["route"]).values()),
+        notifier_lock=NotifierLock(**single["notifier-lock"].values) if "notifier-lock" in single else None,
+        incidents=Incidents(**single["incidents"].values),
     )
 
 

@@ -10,8 +10,11 @@ from warren.config.checks import (
     ADDRESS,
     ANY_TEXT,
     FILE,
+    NAMES,
+    PATTERN,
     SWITCH,
     TEXTS,
+    TOPIC,
     URL,
     Secret,
     host_and_port,
@@ -20,6 +23,7 @@ from warren.config.checks import (
     whole,
 )
 from warren.config.shared import SECONDS, SECONDS_OR_0, TIMEOUT, Allowlist, Denylist, SecurityName, Servers
+from warren.domain.patterns import ANY
 
 LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal")
 
@@ -38,6 +42,7 @@ class General:
     stdout_logfile: OptionalFile = None
     access_control_allow_origin: OptionalText = None
     env_var_prefix: Annotated[str, text("a prefix of environment variables", r"\w+")] = "BURROW"
+    external_url: Annotated[str | None, text("the URL at which people reach Warren", r"https?://\S+")] = None
 
 
 @dataclass(frozen=True)
@@ -143,17 +148,18 @@ class Notifier:
     """`[notifier.NAME]`: who is told about groups in trouble, when and how."""
 
     name: str
-    class_name: Annotated[str, one_of("http", "email", "null")]
-    template_open: Annotated[Path, FILE]
+    class_name: Annotated[str, one_of("http", "email", "slack", "alertmanager", "apprise", "null")]
+    template_open: OptionalFile = None
     template_close: OptionalFile = None
     interval: Annotated[int, SECONDS] = 60
     send_interval: Annotated[int | None, SECONDS] = None
     threshold: Annotated[int, whole(1, 6)] = 2
     send_once: Annotated[bool, SWITCH] = False
-    send_close: Annotated[bool, SWITCH] = False
+    send_close: Annotated[bool | None, SWITCH] = None
     extras: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
     group_allowlist: Allowlist = None
     group_denylist: Denylist = None
+    storm_groups: Annotated[int | None, whole(0, 1_000_000, "groups")] = None
     url_open: SecretUrl = None
     method_open: Annotated[str, text("an HTTP method", r"[A-Za-z]+")] = "POST"
     url_close: SecretUrl = None
@@ -172,3 +178,55 @@ class Notifier:
     from_: OptionalText = None
     to: OptionalText = None
     auth_type: Annotated[str | None, one_of("", "plain", "crammd5")] = None
+    token: Password = None
+    channel: OptionalText = None
+
+    @property
+    def wants_close(self) -> bool:
+        """Whether it hears of ends; where people read it and nothing was said, it does."""
+        return self.class_name in _OF_OUR_OWN if self.send_close is None else self.send_close
+
+    @property
+    def storm_from(self) -> int:
+        """From how many groups that turn bad together it hears of all of them in one message; 0 for never."""
+        if self.storm_groups is not None:
+            return self.storm_groups
+        # Alertmanager groups what it is told by itself.
+        return 0 if self.class_name == "alertmanager" else STORM_GROUPS
+
+
+STORM_GROUPS = 20
+_OF_OUR_OWN = ("slack", "alertmanager", "apprise")
+
+
+@dataclass(frozen=True)
+class Route:
+    """`[[route]]`, Warren's own: whose groups these are, and which notifiers hear of them."""
+
+    name: str
+    notifiers: Annotated[tuple[str, ...], NAMES] = ()
+    cluster: Annotated[str, PATTERN] = ANY
+    group: Annotated[str, PATTERN] = ANY
+    team: Annotated[str, ANY_TEXT] = ""
+    channel: Annotated[str, ANY_TEXT] = ""
+    # `continue` is a word of Python's own.
+    continue_: Annotated[bool, SWITCH] = False
+
+
+@dataclass(frozen=True)
+class NotifierLock:
+    """`[notifier-lock]`, Warren's own: how several agree who of them notifies, without ZooKeeper."""
+
+    class_name: Annotated[str, one_of("kafka")]
+    cluster: Annotated[str | None, text("the name of a [cluster.NAME] section")] = None
+    group: Annotated[str, text()] = "warren-notifier"
+    session_timeout: Annotated[int, TIMEOUT] = 10
+
+
+@dataclass(frozen=True)
+class Incidents:
+    """`[incidents]`, Warren's own: where they are kept; in a topic where several Warrens may notify."""
+
+    class_name: Annotated[str | None, one_of("local", "kafka")] = None
+    cluster: Annotated[str | None, text("the name of a [cluster.NAME] section")] = None
+    topic: Annotated[str, TOPIC] = "warren-incidents"

@@ -23,6 +23,8 @@ def check_relations(named: Sections, single: Singles, config_dir: Path, findings
     _check_consumers(named, findings)
     _check_http_servers(named, findings)
     _check_notifiers(named, findings)
+    _check_routes(named, findings)
+    _check_rivals(named, single, findings)
     for section in (*named["tls"].values(), *named["notifier"].values()):
         _find_files(section, config_dir, findings)
     if "auth" in single:
@@ -44,6 +46,8 @@ def _check_references(named: Sections, single: Singles, findings: Findings) -> N
         "client-profile": ("tls", "sasl", "iam"),
         "httpserver": ("tls",),
         "zookeeper": ("tls",),
+        "notifier-lock": ("cluster",),
+        "incidents": ("cluster",),
     }
     for kind, targets in referring.items():
         sections = named[kind].values() if kind in named else [single[kind]] if kind in single else []
@@ -97,15 +101,51 @@ def _check_http_servers(named: Sections, findings: Findings) -> None:
 
 
 def _check_notifiers(named: Sections, findings: Findings) -> None:
-    needed = {"http": ("url-open",), "email": ("server", "from", "to")}
+    needed = {
+        "http": ("template-open", "url-open"),
+        "email": ("template-open", "server", "from", "to"),
+        "null": ("template-open",),
+        "alertmanager": ("url-open",),
+        "apprise": ("url-open",),
+    }
     for section in named["notifier"].values():
         kind = section.values.get("class_name")
         for name in needed.get(str(kind), ()):
             key = keys_of(Notifier)[name]
             if key.attribute not in section.written:
                 findings.mistake(f"{name} is missing: a notifier of class {kind} needs it", section.path)
-        if section.values.get("send_close") and "template_close" not in section.written:
+        has_half = "template_open" in section.written and "template_close" not in section.written
+        if section.values.get("send_close") and has_half:
             findings.mistake("template-close is missing: send-close needs it", section.path)
+        if kind == "slack":
+            _check_slack(section, findings)
+
+
+def _check_slack(section: Section, findings: Findings) -> None:
+    if ("url_open" in section.written) == ("token" in section.written):
+        what = "must have either url-open, the URL of a webhook, or token, that of a bot"
+        findings.mistake(what, section.path)
+    elif "token" in section.written and "channel" not in section.written:
+        findings.mistake("channel is missing: a bot must know where to speak", section.path)
+
+
+def _check_routes(named: Sections, findings: Findings) -> None:
+    for section in named["route"].values():
+        for name in section.values.get("notifiers", ()):
+            if name not in named["notifier"]:
+                there = ", ".join(named["notifier"]) or "there is none"
+                what = f"= {shown(name)}: must be names of [notifier.NAME] sections ({there})"
+                findings.mistake(what, section.path, section.written["notifiers"])
+
+
+def _check_rivals(named: Sections, single: Singles, findings: Findings) -> None:
+    lock = single.get("notifier-lock")
+    if lock is not None and "zookeeper" in single:
+        findings.warning("is without effect: [zookeeper] is there, and its lock counts", lock.path)
+    if not named["notifier"]:
+        for kind in ("zookeeper", "notifier-lock"):
+            if kind in single:
+                findings.note("is not used: there is no [notifier.NAME]", single[kind].path)
 
 
 def _find_files(section: Section, config_dir: Path, findings: Findings) -> dict[str, bytes]:

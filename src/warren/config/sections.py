@@ -26,8 +26,11 @@ from warren.config.outward import (
     General,
     HttpServer,
     Iam,
+    Incidents,
     Logging,
     Notifier,
+    NotifierLock,
+    Route,
     Sasl,
     Tls,
     ZooKeeper,
@@ -153,6 +156,20 @@ class Config:
     sasl: Mapping[str, Sasl] = field(default_factory=dict)
     iam: Mapping[str, Iam] = field(default_factory=dict)
     auth: Auth | None = None
+    routes: tuple[Route, ...] = ()
+    notifier_lock: NotifierLock | None = None
+    incidents: Incidents = field(default_factory=Incidents)
+
+    @property
+    def has_rivals(self) -> bool:
+        """Whether other Warrens may notify too, so that one of them must be chosen."""
+        return bool(self.notifiers) and (self.zookeeper is not None or self.notifier_lock is not None)
+
+    @property
+    def has_shared_incidents(self) -> bool:
+        """Whether incidents are kept where other Warrens find them."""
+        said = self.incidents.class_name
+        return self.has_rivals if said is None else said == "kafka"
 
     @property
     def listeners(self) -> Mapping[str, HttpServer]:

@@ -13,8 +13,11 @@ from warren.config.outward import (
     General,
     HttpServer,
     Iam,
+    Incidents,
     Logging,
     Notifier,
+    NotifierLock,
+    Route,
     Sasl,
     Tls,
     ZooKeeper,
@@ -30,6 +33,7 @@ _NAMED: Mapping[str, tuple[type, ...]] = {
     "evaluator": (Evaluator,),
     "httpserver": (HttpServer,),
     "notifier": (Notifier,),
+    "route": (Route,),
     "tls": (Tls,),
     "sasl": (Sasl,),
     "iam": (Iam,),
@@ -40,7 +44,11 @@ _SINGLE: Mapping[str, type] = {
     "zookeeper": ZooKeeper,
     "pipeline": Pipeline,
     "auth": Auth,
+    "notifier-lock": NotifierLock,
+    "incidents": Incidents,
 }
+_LISTED = ("route",)
+"""Sections without a name, of which there may be many: their order is their name."""
 _KNOWN = (*_NAMED, *_SINGLE)
 
 
@@ -78,7 +86,11 @@ def _sort_tables(tables: Mapping[str, Any], findings: Findings) -> tuple[Section
     single = {kind: Section((kind,), {}, cls) for kind, cls in _SINGLE.items() if not _required(cls)}
     for written, table in tables.items():
         kind = written.lower()  # Burrow takes its own words in any case; names that users choose keep theirs.
-        if kind not in _KNOWN:
+        if kind in _LISTED and isinstance(table, list):
+            _sort_listed(kind, written, table, named[kind], findings)
+        elif kind in _LISTED:
+            findings.mistake(f"must be a list of sections, each [[{kind}]]", (written,))
+        elif kind not in _KNOWN:
             findings.warning(f"is no section of ours and is ignored{did_you_mean(kind, _KNOWN)}", (written,))
         elif not isinstance(table, dict):
             findings.mistake(f"must be a section, not {shown(table)}", (written,))
@@ -87,6 +99,14 @@ def _sort_tables(tables: Mapping[str, Any], findings: Findings) -> tuple[Section
         else:
             _sort_named(kind, written, table, named[kind], findings)
     return named, single
+
+
+def _sort_listed(kind: str, written: str, tables: list[Any], known: dict[str, Section], findings: Findings) -> None:
+    for number, table in enumerate(tables, start=1):
+        if isinstance(table, dict):
+            known[str(number)] = Section((written, str(number)), table, _NAMED[kind][0])
+        else:
+            findings.mistake(f"must be a section, not {shown(table)}", (written, str(number)))
 
 
 def _sort_named(
@@ -145,7 +165,7 @@ def _read_values(section: Section, findings: Findings) -> None:
     for name, key in keys_of(section.cls).items():
         keys |= {name: key, key.formerly or name: key}
     # A class is chosen by it, not a value of its own.
-    class_name = ("class-name",) if hasattr(section.cls, "class_name") else ()
+    class_name = ("class-name",) if hasattr(section.cls, "class_name") and "class-name" not in keys else ()
     for written, value in section.table.items():
         name = written.lower()
         if name in class_name:

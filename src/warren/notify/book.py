@@ -5,11 +5,13 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from warren.domain.incidents import Event
 from warren.errors import WarrenError
-from warren.snapshot.incidents import COLUMNS, FILE, WAIT_S, Entry, to_entry, to_row
+from warren.snapshot.incident_file import FILE, open_to_write, writing
+from warren.snapshot.incidents import COLUMNS, Entry, still_open, to_row
 from warren.snapshot.letters import COLUMNS as LETTER_COLUMNS
 from warren.snapshot.letters import Letter, to_letter
 from warren.snapshot.letters import to_row as letter_row
@@ -17,24 +19,6 @@ from warren.snapshot.letters import to_row as letter_row
 log = logging.getLogger(__name__)
 
 _TO_SEND = "sent_ms IS NULL AND given_up_ms IS NULL"
-_TABLE = """
-CREATE TABLE IF NOT EXISTS incidents (
-    id TEXT PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, opened_ms INTEGER NOT NULL, closed_ms INTEGER,
-    worst INTEGER NOT NULL, changes TEXT NOT NULL, told TEXT NOT NULL, acknowledged_ms INTEGER,
-    partitions TEXT NOT NULL, partition_count INTEGER NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS by_time ON incidents (opened_ms);
-CREATE INDEX IF NOT EXISTS by_group ON incidents (cluster, name, opened_ms);
-CREATE INDEX IF NOT EXISTS still_open ON incidents (opened_ms) WHERE closed_ms IS NULL;
-CREATE TABLE IF NOT EXISTS letters (
-    key TEXT PRIMARY KEY, listener TEXT NOT NULL, event TEXT NOT NULL, incident TEXT NOT NULL, cluster TEXT NOT NULL,
-    name TEXT NOT NULL, opened_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, why TEXT NOT NULL, result TEXT NOT NULL,
-    attempts INTEGER NOT NULL, next_ms INTEGER NOT NULL, sent_ms INTEGER, given_up_ms INTEGER, trouble TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS to_send ON letters (listener) WHERE sent_ms IS NULL AND given_up_ms IS NULL;
-CREATE INDEX IF NOT EXISTS of_incident ON letters (incident);
-CREATE INDEX IF NOT EXISTS by_end ON incidents (closed_ms) WHERE closed_ms IS NOT NULL;
-"""
 
 
 class Book:
@@ -44,9 +28,8 @@ class Book:
         self._path = data_dir / FILE
         # One connection for the keeper and all postmen.
         self._lock = threading.Lock()
-        data_dir.mkdir(parents=True, exist_ok=True)
         try:
-            self._book = self._opened()
+            self._book = open_to_write(data_dir)
         except sqlite3.OperationalError as error:
             asked = "may Warren write there, and is there room?"
             raise WarrenError(f"{self._path} cannot be opened: {error}; {asked}") from None
@@ -57,25 +40,12 @@ class Book:
             # What was not yet in the file belongs to it alone.
             for left in ("-wal", "-shm"):
                 Path(f"{self._path}{left}").unlink(missing_ok=True)
-            self._book = self._opened()
-
-    def _opened(self) -> sqlite3.Connection:
-        # The thread that follows snapshots is another one than that which opens the book.
-        book = sqlite3.connect(self._path, timeout=WAIT_S, check_same_thread=False, isolation_level=None)
-        try:
-            book.execute("PRAGMA journal_mode = WAL")
-            book.execute("PRAGMA synchronous = FULL")
-            book.executescript(_TABLE)
-        except sqlite3.Error:
-            book.close()
-            raise
-        return book
+            self._book = open_to_write(data_dir)
 
     def still_open(self) -> list[Entry]:
         """The incidents that have not ended."""
-        query = f"SELECT {', '.join(COLUMNS)} FROM incidents WHERE closed_ms IS NULL"  # noqa: S608 - our own words
         with self._lock:
-            return [to_entry(row) for row in self._book.execute(query)]
+            return still_open(self._book)
 
     def write(self, entries: Iterable[Entry], letters: Sequence[Letter], forget_before_ms: int) -> None:
         """Put down what has changed, what is to be sent, and forget what ended long ago: all of it or nothing."""
@@ -92,14 +62,22 @@ class Book:
             book.execute(f"DELETE FROM letters WHERE due_ms < ? AND NOT ({_TO_SEND})", (forget_before_ms,))  # noqa: S608
 
     def next_letter(self, listener: str) -> Letter | None:
-        """The oldest letter to a listener that is neither sent nor given up."""
+        """The oldest letter to a listener that is neither sent nor given up, with the receipt of the one it follows."""
         query = (
             f"SELECT {', '.join(LETTER_COLUMNS)} FROM letters "  # noqa: S608 - our own words
             f"WHERE listener = ? AND {_TO_SEND} ORDER BY rowid LIMIT 1"
         )
+        first = (
+            "SELECT receipt FROM letters WHERE incident = ? AND listener = ? AND receipt != '' AND sent_ms IS NOT NULL "
+            "ORDER BY rowid LIMIT 1"
+        )
         with self._lock:
             found = self._book.execute(query, (listener,)).fetchone()
-        return None if found is None else to_letter(found)
+            letter = None if found is None else to_letter(found)
+            if letter is None or not letter.incident:
+                return letter
+            receipt = self._book.execute(first, (letter.incident, listener)).fetchone()
+            return letter if receipt is None else replace(letter, receipt=receipt[0])
 
     def put_down(self, key: str, **changes: int | str) -> None:
         """What has become of a letter."""
@@ -109,14 +87,8 @@ class Book:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            self._book.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._book
-                self._book.execute("COMMIT")
-            except BaseException:
-                self._book.execute("ROLLBACK")
-                raise
+        with self._lock, writing(self._book) as book:
+            yield book
 
     def close(self) -> None:
         """Nothing more is written."""

@@ -54,6 +54,7 @@ class Composer:
 
 def composer_of(notifier: Notifier) -> Composer:
     """A notifier's templates, read; a TemplateError says which of them is wrong, and where."""
+    assert notifier.template_open is not None
     return Composer(
         notifier.name,
         _template(notifier.template_open.read_text(encoding="utf-8"), str(notifier.template_open)),

@@ -48,6 +48,6 @@ def to_audience(notifier: Notifier) -> Audience:
         threshold=Status(notifier.threshold),
         send_interval_ms=seconds * 1000,
         is_once=notifier.send_once,
-        wants_close=notifier.send_close,
+        wants_close=notifier.wants_close,
     )
     return Audience(listener, notifier.group_allowlist, notifier.group_denylist)

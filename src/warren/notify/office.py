@@ -62,7 +62,7 @@ def check_templates(config: Config) -> list[str]:
     for notifier in config.notifiers.values():
         try:
             composer = composer_of(notifier)
-            for event in (Event.OPEN, Event.CLOSE) if notifier.send_close else (Event.OPEN,):
+            for event in (Event.OPEN, Event.CLOSE) if notifier.wants_close else (Event.OPEN,):
                 letter = sample_letter(notifier.name, event)
                 composer.rendered(letter)
                 for key in ("url_open", "url_close"):
@@ -79,7 +79,7 @@ def send_sample(config: Config, name: str) -> list[Event]:
     if notifier is None:
         known = ", ".join(sorted(config.notifiers)) or "none"
         raise WarrenError(f"there is no [notifier.{name}]; there are: {known}")
-    events = [Event.OPEN, Event.CLOSE] if notifier.send_close else [Event.OPEN]
+    events = [Event.OPEN, Event.CLOSE] if notifier.wants_close else [Event.OPEN]
     incident = str(uuid.uuid4())
     with ExitStack() as parts:
         send = _sender(notifier, parts)

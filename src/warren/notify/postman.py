@@ -12,8 +12,12 @@ from warren.snapshot.letters import Letter
 
 log = logging.getLogger(__name__)
 
-Send = Callable[[Letter], None]
-"""Sends a letter, or raises: RefusedError when it will never be taken, anything else when it may be later."""
+Send = Callable[[Letter], str | None]
+"""Sends a letter and gives what its receiver calls it, if it says so.
+
+Raises RefusedError when it will never be taken, BusyError when it may be after a while, and anything else when it may
+be at any time. A letter that follows another comes with the receipt of the first about its incident.
+"""
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
@@ -25,6 +29,14 @@ STOP_S = 3.0
 
 class RefusedError(WarrenError):
     """A receiver that is well has refused a letter for what it is: sending it again would not help."""
+
+
+class BusyError(WarrenError):
+    """A receiver has said how long it does not want to be asked again."""
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
 
 
 class Postman:
@@ -87,19 +99,21 @@ class Postman:
         if 0 < left_s <= LONGEST_WAIT_S:
             return left_s
         try:
-            self._send(letter)
+            receipt = self._send(letter)
         except RefusedError as error:
             self._give_up(letter, now_ms, str(error))
+        except BusyError as error:
+            self._try_later(letter, now_ms, str(error), error.wait_s)
         except Exception as error:  # noqa: BLE001 - whatever it is, the letter is kept
             self._try_later(letter, now_ms, f"{type(error).__name__}: {error}")
         else:
-            self._book.put_down(letter.key, sent_ms=self._clock_ms())
+            self._book.put_down(letter.key, sent_ms=self._clock_ms(), receipt=receipt or letter.receipt)
             if self._is_down:
                 log.info("notifier %s: its receiver takes letters again", self._listener)
             self._is_down = False
         return 0.0
 
-    def _try_later(self, letter: Letter, now_ms: int, trouble: str) -> None:
+    def _try_later(self, letter: Letter, now_ms: int, trouble: str, least_s: float = 0.0) -> None:
         if now_ms - letter.due_ms > PATIENCE_MS:
             self._give_up(letter, now_ms, f"not taken for a day; at last: {trouble}")
             return
@@ -107,7 +121,8 @@ class Postman:
             log.warning("notifier %s: %s; it is tried again until it is taken", self._listener, trouble)
         self._is_down = True
         longest_s = min(FIRST_WAIT_S * 2 ** min(letter.attempts, 10), LONGEST_WAIT_S)
-        wait_ms = round(longest_s * (0.5 + 0.5 * self._chance()) * 1000)
+        wait_s = max(longest_s * (0.5 + 0.5 * self._chance()), min(least_s, LONGEST_WAIT_S))
+        wait_ms = round(wait_s * 1000)
         self._book.put_down(letter.key, attempts=letter.attempts + 1, next_ms=now_ms + wait_ms, trouble=trouble[:500])
 
     def _give_up(self, letter: Letter, now_ms: int, trouble: str) -> None:

@@ -1,8 +1,7 @@
-"""The book of incidents as others read it: one SQLite file in the data directory, written by one, read by any."""
+"""The book of incidents as others read it: written by one, read by any."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,15 @@ import orjson
 
 from warren.domain.incidents import Change, Incident, Told
 from warren.domain.rules import Status
-
-FILE = "incidents.db"
-WAIT_S = 5.0
-"""How long one waits for another who writes."""
+from warren.snapshot.incident_file import reading
 
 COLUMNS = (
-    "id", "cluster", "name", "opened_ms", "closed_ms", "worst", "changes", "told", "acknowledged_ms",
-    "partitions", "partition_count",
+    "id", "cluster", "name", "opened_ms", "closed_ms", "worst", "changes", "told", "partitions", "partition_count",
 )  # fmt: skip
+_SELECT = (
+    f"SELECT {', '.join(f'i.{name}' for name in COLUMNS)}, a.at_ms, a.by, a.why "  # noqa: S608 - our own words
+    "FROM incidents i LEFT JOIN acknowledgements a ON a.incident = i.id AND a.withdrawn_ms IS NULL"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,8 @@ class Entry:
     incident: Incident
     partitions: tuple[BadPartition, ...] = ()
     partition_count: int = 0
+    acknowledged_by: str = ""
+    acknowledged_why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +52,32 @@ class Wanted:
     limit: int = 100
     before_ms: int | None = None
     """Only those that were opened before this."""
+    id: str | None = None
 
 
 def read_incidents(data_dir: Path, wanted: Wanted) -> list[Entry]:
     """The incidents that are wanted; none where no book has been opened yet."""
-    path = data_dir / FILE
-    if not path.exists():
-        return []
-    terms: list[tuple[str, object]] = []
-    if wanted.cluster is not None:
-        terms.append(("cluster = ?", wanted.cluster))
-    if wanted.group is not None:
-        terms.append(("name = ?", wanted.group))
-    if wanted.before_ms is not None:
-        terms.append(("opened_ms < ?", wanted.before_ms))
-    words = [words for words, _ in terms]
+    asked = {
+        "i.id = ?": wanted.id,
+        "i.cluster = ?": wanted.cluster,
+        "i.name = ?": wanted.group,
+        "i.opened_ms < ?": wanted.before_ms,
+    }
+    terms = {words: value for words, value in asked.items() if value is not None}
+    words = list(terms)
     if wanted.is_open is not None:
-        words.append("closed_ms IS NULL" if wanted.is_open else "closed_ms IS NOT NULL")
+        words.append("i.closed_ms IS NULL" if wanted.is_open else "i.closed_ms IS NOT NULL")
     where = f" WHERE {' AND '.join(words)}" if words else ""
-    order = " ORDER BY opened_ms DESC, id LIMIT ?"
-    query = f"SELECT {', '.join(COLUMNS)} FROM incidents{where}{order}"  # noqa: S608 - only our own words
-    with _opened(path) as book:
-        try:
-            return [to_entry(row) for row in book.execute(query, [*(value for _, value in terms), wanted.limit])]
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                return []
-            raise
+    order = " ORDER BY i.opened_ms DESC, i.id LIMIT ?"
+    with reading(data_dir) as book:
+        if book is None:
+            return []
+        return [to_entry(row) for row in book.execute(f"{_SELECT}{where}{order}", [*terms.values(), wanted.limit])]
+
+
+def still_open(book: sqlite3.Connection) -> list[Entry]:
+    """The incidents that have not ended."""
+    return [to_entry(row) for row in book.execute(f"{_SELECT} WHERE i.closed_ms IS NULL")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +93,18 @@ _STATE = "CASE WHEN sent_ms IS NOT NULL THEN 'sent' WHEN given_up_ms IS NOT NULL
 
 def tally(data_dir: Path) -> Tally:
     """What the book comes to; nothing where it cannot be read just now."""
-    path = data_dir / FILE
-    if not path.exists():
-        return Tally()
     counted = "SELECT cluster, count(*) FROM incidents WHERE closed_ms IS NULL GROUP BY cluster"
     letters = f"SELECT listener, {_STATE} AS state, count(*) FROM letters GROUP BY listener, state"  # noqa: S608
     try:
-        with _opened(path) as book:
+        with reading(data_dir) as book:
+            if book is None:
+                return Tally()
             return Tally(
                 dict(book.execute(counted).fetchall()),
                 {(listener, state): count for listener, state, count in book.execute(letters)},
             )
     except sqlite3.Error:
         return Tally()
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as book:
-        yield book
 
 
 def to_row(entry: Entry) -> tuple[Any, ...]:
@@ -127,14 +120,14 @@ def to_row(entry: Entry) -> tuple[Any, ...]:
         int(incident.worst),
         _text([[change.at_ms, int(change.status)] for change in incident.changes]),
         _text(told),
-        incident.acknowledged_ms,
         _text([[one.topic, one.partition, int(one.status), one.lag] for one in entry.partitions]),
         entry.partition_count,
     )
 
 
-def to_entry(row: tuple[Any, ...]) -> Entry:
-    """An entry back from how it is stored."""
+def to_entry(row: Sequence[Any]) -> Entry:
+    """An entry back from how it is stored, and who has it in hand."""
+    *row, acknowledged_ms, by, why = row
     held = dict(zip(COLUMNS, row, strict=True))
     incident = Incident(
         id=held["id"],
@@ -147,14 +140,14 @@ def to_entry(row: tuple[Any, ...]) -> Entry:
             name: Told(count, last_ms, Status(worst))
             for name, (count, last_ms, worst) in orjson.loads(held["told"]).items()
         },
-        acknowledged_ms=held["acknowledged_ms"],
+        acknowledged_ms=acknowledged_ms,
         closed_ms=held["closed_ms"],
     )
     partitions = tuple(
         BadPartition(topic, partition, Status(status), lag)
         for topic, partition, status, lag in orjson.loads(held["partitions"])
     )
-    return Entry(incident, partitions, held["partition_count"])
+    return Entry(incident, partitions, held["partition_count"], by or "", why or "")
 
 
 def _text(value: object) -> str:

@@ -9,8 +9,8 @@ import orjson
 from warren.domain.incidents import Event
 
 COLUMNS = (
-    "key", "listener", "event", "incident", "cluster", "name", "opened_ms", "due_ms", "why", "result",
-    "attempts", "next_ms", "sent_ms", "given_up_ms", "trouble",
+    "key", "listener", "event", "incident", "cluster", "name", "opened_ms", "due_ms", "why", "team",
+    "channel", "result", "attempts", "next_ms", "sent_ms", "given_up_ms", "trouble", "receipt",
 )  # fmt: skip
 
 
@@ -29,12 +29,18 @@ class Letter:
     due_ms: int
     why: str
     result: dict[str, Any] = field(default_factory=dict)
-    """The group as the API's `status` shows it."""
+    """The group as the API's `status` shows it; of a storm all its groups as one, with `groups` and `group_count`."""
+    team: str = ""
+    """Whose group it is, by the routes."""
+    channel: str = ""
+    """Where a notifier that has channels is to say it, by the routes; empty for its own."""
     attempts: int = 0
     next_ms: int = 0
     sent_ms: int | None = None
     given_up_ms: int | None = None
     trouble: str = ""
+    receipt: str = ""
+    """What its receiver calls it, for messages that follow it."""
 
     @property
     def token(self) -> str:
@@ -54,12 +60,15 @@ def to_row(letter: Letter) -> tuple[Any, ...]:
         letter.opened_ms,
         letter.due_ms,
         letter.why,
+        letter.team,
+        letter.channel,
         _text(letter.result),
         letter.attempts,
         letter.next_ms,
         letter.sent_ms,
         letter.given_up_ms,
         letter.trouble,
+        letter.receipt,
     )
 
 
@@ -77,12 +86,15 @@ def to_letter(row: tuple[Any, ...]) -> Letter:
         opened_ms=held["opened_ms"],
         due_ms=held["due_ms"],
         why=held["why"],
+        team=held["team"],
+        channel=held["channel"],
         result=orjson.loads(held["result"]),
         attempts=held["attempts"],
         next_ms=held["next_ms"],
         sent_ms=held["sent_ms"],
         given_up_ms=held["given_up_ms"],
         trouble=held["trouble"],
+        receipt=held["receipt"],
     )
 
 

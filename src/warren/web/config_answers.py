@@ -174,10 +174,10 @@ def _iam(iam: Iam) -> Answer:
 
 def _notifier(notifier: Notifier) -> Answer:
     ends: Answer = {
-        "template-open": str(notifier.template_open),
+        "template-open": _text(notifier.template_open),
         "template-close": _text(notifier.template_close),
         "extra": _keys_of_secrets(notifier.extras),
-        "send-close": notifier.send_close,
+        "send-close": notifier.wants_close,
     }
     begins: Answer = {
         "class-name": notifier.class_name,
@@ -188,7 +188,7 @@ def _notifier(notifier: Notifier) -> Answer:
     # Burrow shows this switch as text.
     tls: Answer = {"extra-ca": _text(notifier.extra_ca), "noverify": "true" if notifier.noverify else ""}
     if notifier.class_name == "http":
-        is_closing = notifier.send_close or notifier.method_close != Notifier.method_close
+        is_closing = notifier.wants_close or notifier.method_close != Notifier.method_close
         http = {
             "timeout": notifier.timeout,
             "keepalive": notifier.keepalive,
