@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ from tests.notify.test_keeper import OK, SECOND, STALL, START, WARN, Scene
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.domain.incidents import Event, Listener
 from warren.errors import ConfigError
+from warren.notify.book import Page
 from warren.notify.http import HttpSender
 from warren.notify.keeper import IncidentKeeper
 from warren.notify.listeners import Audience, Audiences
 from warren.notify.office import check_templates, office, refuse_bad_templates
 from warren.notify.postman import FIRST_WAIT_S, LONGEST_WAIT_S, PATIENCE_MS, Postman, RefusedError
 from warren.notify.sample import sample_letter
+from warren.snapshot.incident_file import open_to_write, reading
 from warren.snapshot.incidents import tally
 from warren.snapshot.letters import Letter
 
@@ -147,7 +149,7 @@ def test_after_a_crash_what_may_have_been_sent_is_sent_again_under_its_key(tmp_p
         wait_for(lambda: len(receiver.got) == 1, "sent", 20)
         wait_for(lambda: street.scene.book.next_letter("hook") is None, "put down", 20)
     # As if it had died between the two.
-    with street.scene.book._writing() as book:
+    with closing(open_to_write(tmp_path)) as book:
         book.execute("UPDATE letters SET sent_ms = NULL")
     with Street(tmp_path, config) as again:
         wait_for(lambda: len(receiver.got) == 2, "sent again", 20)
@@ -205,7 +207,7 @@ def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> Non
         raise ConnectionError("no route to host")
 
     postman = Postman("hook", scene.book, away, lambda: now, lambda: 0.5)
-    scene.book.write([], [letter()], 0)
+    scene.book.write(Page(letters=[letter()]))
     for _ in range(12):
         assert postman.deliver_next() == 0.0
         held = scene.book.next_letter("hook")
@@ -225,7 +227,7 @@ def test_a_clock_that_is_set_back_does_not_hold_a_letter(tmp_path: Path) -> None
     scene = Scene(tmp_path)
     sent: list[str] = []
     postman = Postman("hook", scene.book, lambda one: sent.append(one.key), lambda: START)
-    scene.book.write([], [letter(next_ms=START + 86_400_000)], 0)
+    scene.book.write(Page(letters=[letter(next_ms=START + 86_400_000)]))
     postman.deliver_next()
     assert sent == ["k"]
 
@@ -236,7 +238,7 @@ def test_a_refusal_ends_a_letter_at_once(tmp_path: Path) -> None:
     def refuse(_: Letter) -> None:
         raise RefusedError("no")
 
-    scene.book.write([], [letter(), letter(key="l")], 0)
+    scene.book.write(Page(letters=[letter(), letter(key="l")]))
     postman = Postman("hook", scene.book, refuse, lambda: START)
     postman.deliver_next()
     held = scene.book.next_letter("hook")
@@ -253,13 +255,13 @@ def test_who_listens_to_whom(tmp_path: Path) -> None:
             Audience(Listener("some"), allowlist="^pay", denylist="test$"),
         ]
     )
-    found = audiences.of(["pay-1", "pay-test", "orders"])
-    assert {group: [one.name for one in listeners] for group, listeners in found.items()} == {
+    found = audiences.of([("c", "pay-1"), ("c", "pay-test"), ("c", "orders")])
+    assert {group: [one.name for one in heard.listeners] for (_, group), heard in found.items()} == {
         "orders": ["all", "rest"],
         "pay-1": ["all", "payments", "some"],
         "pay-test": ["all", "payments"],
     }
-    assert audiences.of(["orders"])["orders"] == found["orders"]
+    assert audiences.of([("c", "orders")])["c", "orders"] == found["c", "orders"]
     assert not audiences.wants_good
     assert Audiences([Audience(Listener("good", threshold=OK))]).wants_good
 
@@ -310,5 +312,6 @@ def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:
     scene.keeper = IncidentKeeper(scene.book, scene.store, 30, Audiences([Audience(Listener("hook"))]))
     scene.see(START, {("one", f"g{number}"): [(STALL, number), (OK, 0)] for number in range(10_000)})
     assert len(scene.listed(limit=20_000)) == 10_000
-    with scene.book._writing() as book:
+    with reading(tmp_path) as book:
+        assert book is not None
         assert book.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)

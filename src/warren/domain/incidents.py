@@ -33,6 +33,10 @@ class Listener:
     send_interval_ms: int = 60_000
     is_once: bool = False
     wants_close: bool = False
+    must_repeat: bool = False
+    """Its receiver forgets what it does not hear again."""
+    storm_from: int = 0
+    """From how many groups that turn bad together it hears of all of them at once; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class Told:
     count: int
     last_ms: int
     worst: Status
+    storm: str = ""
+    """The storm it was told as part of, if it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,10 @@ class Incident:
     def status(self) -> Status:
         """How the group is now, or was at last."""
         return self.changes[-1].status
+
+    def told_in(self, listener: str, storm: str) -> "Incident":
+        """The same, told to a listener as part of a storm."""
+        return replace(self, told={**self.told, listener: replace(self.told[listener], storm=storm)})
 
     def changed(self, status: Status, now_ms: int) -> "Incident":
         """The same with another verdict; of very many changes the first and the last are kept."""
@@ -157,12 +167,12 @@ def _due_to(listener: Listener, incident: Incident, told: Told | None, now_ms: i
     word = incident.status.name
     if told is None:
         return Due(listener.name, Event.OPEN, 1, f"it is {word}, and nobody has said so here yet")
-    if listener.is_once:
+    if listener.is_once and not listener.must_repeat:
         return None
     number = told.count + 1
     if incident.status > told.worst:
         return Due(listener.name, Event.WORSE, number, f"it has become {word}; {told.worst.name} was the worst before")
-    if incident.acknowledged_ms is not None:
+    if incident.acknowledged_ms is not None and not listener.must_repeat:
         return None
     # A clock that was set back must not silence anybody for that long.
     if not 0 <= now_ms - told.last_ms < listener.send_interval_ms:
@@ -193,5 +203,6 @@ def _due_while_well(reported: Mapping[str, Told], listeners: Sequence[Listener],
 def _with_told(incident: Incident, due: Sequence[Due], now_ms: int) -> Incident:
     if not due:
         return incident
-    said = {one.listener: Told(one.number, now_ms, incident.worst) for one in due}
+    storms = {name: told.storm for name, told in incident.told.items()}
+    said = {one.listener: Told(one.number, now_ms, incident.worst, storms.get(one.listener, "")) for one in due}
     return replace(incident, told={**incident.told, **said})

@@ -3,22 +3,43 @@
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warren.domain.incidents import Event
+from warren.domain.storms import Storm
 from warren.errors import WarrenError
+from warren.notify.changes import STORM_COLUMNS, Change, apply, of_entry, of_letter, of_storm, to_storm
+from warren.snapshot import wishes
 from warren.snapshot.incident_file import FILE, open_to_write, writing
-from warren.snapshot.incidents import COLUMNS, Entry, still_open, to_row
+from warren.snapshot.incidents import Entry, still_open
 from warren.snapshot.letters import COLUMNS as LETTER_COLUMNS
 from warren.snapshot.letters import Letter, to_letter
-from warren.snapshot.letters import to_row as letter_row
+from warren.snapshot.store import fault_point
+from warren.snapshot.wishes import Acknowledgement, Silence
 
 log = logging.getLogger(__name__)
 
 _TO_SEND = "sent_ms IS NULL AND given_up_ms IS NULL"
+_LETTERS = f"SELECT {', '.join(LETTER_COLUMNS)} FROM letters"  # noqa: S608 - our own words
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What people have said: who has which open incident in hand, and of which groups nobody wants to hear."""
+
+    silences: Sequence[Silence] = ()
+    acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one snapshot changes: incidents, storms (with whether they are over), and what is to be sent."""
+
+    entries: Sequence[Entry] = ()
+    letters: Sequence[Letter] = ()
+    storms: Sequence[tuple[Storm, bool]] = ()
 
 
 class Book:
@@ -27,7 +48,7 @@ class Book:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE
         # One connection for the keeper and all postmen.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         try:
             self._book = open_to_write(data_dir)
         except sqlite3.OperationalError as error:
@@ -47,29 +68,52 @@ class Book:
         with self._lock:
             return still_open(self._book)
 
-    def write(self, entries: Iterable[Entry], letters: Sequence[Letter], forget_before_ms: int) -> None:
-        """Put down what has changed, what is to be sent, and forget what ended long ago: all of it or nothing."""
-        with self._writing() as book:
-            book.executemany(_insert("INSERT OR REPLACE INTO incidents", COLUMNS), map(to_row, entries))
-            # A reminder that nobody has got yet is outdone by a newer one.
-            late = [(one.incident, one.listener, Event.REMINDER) for one in letters if one.event is Event.REMINDER]
-            book.executemany(
-                f"DELETE FROM letters WHERE incident = ? AND listener = ? AND event = ? AND {_TO_SEND}",  # noqa: S608
-                late,
-            )
-            book.executemany(_insert("INSERT OR IGNORE INTO letters", LETTER_COLUMNS), map(letter_row, letters))
-            book.execute("DELETE FROM incidents WHERE closed_ms < ?", (forget_before_ms,))
-            book.execute(f"DELETE FROM letters WHERE due_ms < ? AND NOT ({_TO_SEND})", (forget_before_ms,))  # noqa: S608
+    def storms(self) -> list[Storm]:
+        """The storms that are not over."""
+        with self._lock:
+            found = self._book.execute(f"SELECT {', '.join(STORM_COLUMNS)} FROM storms ORDER BY opened_ms, id")  # noqa: S608
+            return [to_storm(row) for row in found]
+
+    def wishes(self, now_ms: int) -> Wishes:
+        """What people want at a moment."""
+        with self._lock:
+            return Wishes(wishes.silences_in(self._book, now_ms), wishes.acknowledgements_in(self._book))
+
+    def write(self, page: Page) -> None:
+        """Put down what has changed and what is to be sent: all of it or nothing."""
+        with self._lock:
+            changes = [of_entry(entry) for entry in page.entries]
+            changes += [of_storm(storm, is_over=is_over) for storm, is_over in page.storms]
+            for letter in page.letters:
+                # A reminder that nobody has got yet is outdone by a newer one.
+                if letter.event is Event.REMINDER:
+                    changes += [Change("letters", key) for key in self._waiting_reminders(letter)]
+                changes.append(of_letter(letter))
+            fault_point("before-page")
+            self._commit(changes)
+            fault_point("after-page")
+
+    def _waiting_reminders(self, letter: Letter) -> list[str]:
+        query = f"SELECT key FROM letters WHERE incident = ? AND listener = ? AND event = ? AND {_TO_SEND}"  # noqa: S608
+        found = self._book.execute(query, (letter.incident, letter.listener, Event.REMINDER))
+        return [key for (key,) in found]
+
+    def forget(self, before_ms: int) -> None:
+        """Forget what ended long ago."""
+        with self._lock:
+            ended = self._book.execute("SELECT id FROM incidents WHERE closed_ms < ?", (before_ms,))
+            changes = [Change("incidents", key) for (key,) in ended]
+            sent = self._book.execute(f"SELECT key FROM letters WHERE due_ms < ? AND NOT ({_TO_SEND})", (before_ms,))  # noqa: S608
+            changes += [Change("letters", key) for (key,) in sent]
+            if changes:
+                self._commit(changes)
 
     def next_letter(self, listener: str) -> Letter | None:
         """The oldest letter to a listener that is neither sent nor given up, with the receipt of the one it follows."""
-        query = (
-            f"SELECT {', '.join(LETTER_COLUMNS)} FROM letters "  # noqa: S608 - our own words
-            f"WHERE listener = ? AND {_TO_SEND} ORDER BY rowid LIMIT 1"
-        )
+        query = f"{_LETTERS} WHERE listener = ? AND {_TO_SEND} ORDER BY due_ms, key LIMIT 1"
         first = (
             "SELECT receipt FROM letters WHERE incident = ? AND listener = ? AND receipt != '' AND sent_ms IS NOT NULL "
-            "ORDER BY rowid LIMIT 1"
+            "ORDER BY due_ms, key LIMIT 1"
         )
         with self._lock:
             found = self._book.execute(query, (listener,)).fetchone()
@@ -79,22 +123,24 @@ class Book:
             receipt = self._book.execute(first, (letter.incident, listener)).fetchone()
             return letter if receipt is None else replace(letter, receipt=receipt[0])
 
-    def put_down(self, key: str, **changes: int | str) -> None:
-        """What has become of a letter."""
-        words = ", ".join(f"{name} = ?" for name in changes)
-        with self._writing() as book:
-            book.execute(f"UPDATE letters SET {words} WHERE key = ?", (*changes.values(), key))  # noqa: S608
+    def put_down(self, key: str, become: Callable[[Letter], Letter]) -> None:
+        """What has become of a letter; one that was forgotten meanwhile stays so."""
+        with self._lock:
+            found = self._book.execute(f"{_LETTERS} WHERE key = ?", (key,)).fetchone()
+            if found is not None:
+                self._commit([of_letter(become(to_letter(found)))])
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, writing(self._book) as book:
-            yield book
+    def set_duty(self, state: str, since_ms: int, why: str) -> None:
+        """Say whether this Warren notifies, and why not."""
+        with self._lock:
+            self._book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?)", (state, since_ms, why))
+
+    def _commit(self, changes: Iterable[Change]) -> None:
+        """Make changes durable, together."""
+        with writing(self._book) as book:
+            apply(book, changes)
 
     def close(self) -> None:
         """Nothing more is written."""
         with self._lock:
             self._book.close()
-
-
-def _insert(how: str, columns: Sequence[str]) -> str:
-    return f"{how} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"

@@ -2,18 +2,21 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.incidents import Decision, Due, Event, Known, Listener, Told, decide
+from warren.domain.incidents import Known, Told, decide
+from warren.domain.patterns import picks
 from warren.domain.rules import Status
-from warren.notify.book import Book
-from warren.notify.listeners import Audiences
-from warren.notify.results import Found, Name, Result, Row, gone, results_of
+from warren.notify.book import Book, Page, Wishes
+from warren.notify.letters import Changed, Members, letter_about, letter_about_storm
+from warren.notify.listeners import Audiences, Hearing
+from warren.notify.results import Found, Name, Row, gone, results_of
+from warren.notify.storms import Storms, Weather
 from warren.snapshot.incidents import BadPartition, Entry
-from warren.snapshot.letters import Letter
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
 from warren.snapshot.store import Store
@@ -21,14 +24,8 @@ from warren.snapshot.store import Store
 NAMED_MOST = 20
 """How many of an incident's partitions are put down by name."""
 DAY_MS = 86_400_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Changed:
-    """A group of which there is something to put down or to say."""
-
-    name: Name
-    decision: Decision
+TIDY_MS = 3_600_000
+"""How often what ended long ago is looked for."""
 
 
 class IncidentKeeper:
@@ -48,49 +45,84 @@ class IncidentKeeper:
         self._audiences = audiences or Audiences()
         self._on_letters = on_letters
         self._open = {(one.incident.cluster, one.incident.group): one for one in book.still_open()}
+        self._storms = Storms.of(book.storms(), (one.incident for one in self._open.values()))
         self._reported: dict[Name, Mapping[str, Told]] = {}
+        self._tidied_ms = 0
 
     def take(self, manifest: Manifest) -> None:
         """What a snapshot opens, changes and closes, and who is to hear of it."""
+        now_ms = manifest.now_ms
+        wishes = self._book.wishes(now_ms)
+        self._heed(wishes)
         groups = Snapshot(self._store, manifest).groups()
         shown = groups if self._audiences.wants_good else groups.filter(pc.greater(groups["status"], int(Status.OK)))
         rows: dict[Name, Row] = {(row["cluster"], row["group"]): row for row in shown.to_pylist()}
         others = [name for name in self._open if name not in rows]
         rows |= _rows_of(groups, others)
-        verdicts = {
-            name: Status(rows[name]["status"]) if name in rows else Status.NOTFOUND for name in (*rows, *others)
-        }
-        listeners = self._audiences.of(group for _, group in verdicts)
+        judged = [name for name in {**rows, **dict.fromkeys(others)} if not _is_away(manifest, name[0])]
+        hearings = self._audiences.of(judged)
+        silenced = _silenced(judged, wishes)
         changed = [
             one
-            for name, status in verdicts.items()
-            if not _is_away(manifest, name[0])
-            and (one := self._after(name, status, listeners[name[1]], manifest.now_ms)) is not None
+            for name in judged
+            if (one := self._after(name, rows.get(name), hearings[name], now_ms, is_silenced=name in silenced))
         ]
-        if not changed:
-            return
+        weather = self._storms.after(changed, self._audiences.listeners, now_ms, _new_id)
+        if weather.changed or weather.storms:
+            self._put_down(weather, manifest, rows, hearings)
+        if not 0 <= now_ms - self._tidied_ms < TIDY_MS:
+            self._book.forget(now_ms - self._keep_ms)
+            self._tidied_ms = now_ms
+
+    def _put_down(
+        self, weather: Weather, manifest: Manifest, rows: Mapping[Name, Row], hearings: Mapping[Name, Hearing]
+    ) -> None:
+        """Write down what has changed, with the letters that tell of it."""
+        changed, now_ms = weather.changed, manifest.now_ms
         results = results_of(self._store, manifest, [rows[one.name] for one in changed if one.name in rows])
         entries = [entry for one in changed if (entry := self._entry(one, results)) is not None]
+        still_open = self._open_after(entries)
         letters = [
-            _letter(one, due, results.get(one.name, gone(one.name)).result, manifest.now_ms)
-            for one in changed
-            for due in one.decision.due
+            letter_about(one, due, hearings[one.name], results.get(one.name, gone(one.name)).result, now_ms)
+            for one, due in weather.singles
         ]
-        self._book.write(entries, letters, manifest.now_ms - self._keep_ms)
-        self._remember(changed, entries)
+        by_id = {entry.incident.id: entry for entry in still_open.values()} if weather.storms else {}
+        for storm in weather.storms:
+            if storm.due is not None:
+                ids = weather.after.left.get(storm.storm.id, frozenset())
+                members = Members([by_id[one] for one in sorted(ids) if one in by_id], rows, results, hearings)
+                letters.append(letter_about_storm(storm.storm, storm.due, members, now_ms))
+        self._book.write(Page(entries, letters, [(storm.storm, storm.is_over) for storm in weather.storms]))
+        self._open, self._storms = still_open, weather.after
+        for one in changed:
+            if one.decision.known.reported:
+                self._reported[one.name] = one.decision.known.reported
+            else:
+                self._reported.pop(one.name, None)
         if letters:
             self._on_letters()
 
-    def _after(self, name: Name, status: Status, listeners: Sequence[Listener], now_ms: int) -> _Changed | None:
+    def _heed(self, wishes: Wishes) -> None:
+        """Note who has which incident in hand by now, and who no longer."""
+        for name, entry in self._open.items():
+            said = wishes.acknowledged.get(entry.incident.id)
+            at_ms = None if said is None else said.at_ms
+            if at_ms != entry.incident.acknowledged_ms:
+                self._open[name] = replace(entry, incident=replace(entry.incident, acknowledged_ms=at_ms))
+
+    def _after(
+        self, name: Name, row: Row | None, hearing: Hearing, now_ms: int, *, is_silenced: bool
+    ) -> Changed | None:
         """What a verdict changes about a group, if anything."""
         held = self._open.get(name)
         known = Known(held.incident if held else None, self._reported.get(name, {}))
-        made = decide(known, *name, status, listeners, now_ms, lambda: str(uuid.uuid4()))
+        status = Status.NOTFOUND if row is None else Status(row["status"])
+        made = decide(known, *name, status, hearing.listeners, now_ms, _new_id, is_silenced=is_silenced)
         is_same = made.closed is None and made.known.incident == known.incident
-        return None if is_same and not made.due else _Changed(name, made)
+        return None if is_same and not made.due else Changed(name, made)
 
-    def _entry(self, one: _Changed, results: Mapping[Name, Found]) -> Entry | None:
-        incident = one.decision.closed or one.decision.known.incident
+    def _entry(self, one: Changed, results: Mapping[Name, Found]) -> Entry | None:
+        incident = one.incident
         if incident is None:
             return None
         found = results.get(one.name, gone(one.name))
@@ -104,24 +136,37 @@ class IncidentKeeper:
         )
         return Entry(incident, named, found.bad)
 
-    def _remember(self, changed: Sequence[_Changed], entries: Sequence[Entry]) -> None:
+    def _open_after(self, entries: Sequence[Entry]) -> dict[Name, Entry]:
+        after = dict(self._open)
         for entry in entries:
             name = entry.incident.cluster, entry.incident.group
             if entry.incident.closed_ms is None:
-                self._open[name] = entry
+                after[name] = entry
             else:
-                self._open.pop(name, None)
-        for one in changed:
-            if one.decision.known.reported:
-                self._reported[one.name] = one.decision.known.reported
-            else:
-                self._reported.pop(one.name, None)
+                after.pop(name, None)
+        return after
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
 
 
 def _is_away(manifest: Manifest, cluster: str) -> bool:
     """Whether a cluster cannot be judged; one that is not configured any more is not away but gone."""
     state = manifest.clusters.get(cluster)
     return state is not None and state.unknown_since_ms is not None
+
+
+def _silenced(names: Sequence[Name], wishes: Wishes) -> set[Name]:
+    """Those of the groups that a silence in force is about."""
+    if not wishes.silences:
+        return set()
+    clusters = pa.array([cluster for cluster, _ in names], pa.string())
+    groups = pa.array([group for _, group in names], pa.string())
+    is_silenced = np.zeros(len(names), dtype=np.bool_)
+    for one in wishes.silences:
+        is_silenced |= picks(clusters, one.cluster) & picks(groups, one.group)
+    return {names[place] for place in np.flatnonzero(is_silenced).tolist()}
 
 
 def _rows_of(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Row]:
@@ -131,17 +176,3 @@ def _rows_of(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Row]:
     wanted = group_keys(pa.array([cluster for cluster, _ in names]), pa.array([group for _, group in names]))
     found = groups.filter(pc.is_in(group_keys(groups["cluster"], groups["group"]), value_set=wanted))
     return {(row["cluster"], row["group"]): row for row in found.to_pylist()}
-
-
-def _letter(one: _Changed, due: Due, result: Result, now_ms: int) -> Letter:
-    cluster, group = one.name
-    incident = one.decision.closed or one.decision.known.incident
-    if incident is None or due.event is Event.REPORT:
-        key = f"report/{cluster}/{group}/{due.listener}/{now_ms}"
-        return Letter(key, due.listener, due.event, "", cluster, group, now_ms, now_ms, due.why, result)
-    if due.event is Event.CLOSE:
-        result = {**result, "status": incident.status.name}
-    key = f"{incident.id}/{due.listener}/{due.number}"
-    return Letter(
-        key, due.listener, due.event, incident.id, cluster, group, incident.opened_ms, now_ms, due.why, result
-    )

@@ -1,14 +1,20 @@
-"""Who listens: notifiers of the configuration, with the groups each of them wants to hear of."""
+"""Who listens: notifiers of the configuration, the groups each wants to hear of, and what the routes say of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from warren.config import Notifier
+from warren.config import Notifier, Route
 from warren.domain.filters import accepts
 from warren.domain.incidents import Listener
+from warren.domain.patterns import picks
 from warren.domain.rules import Status
+from warren.notify.results import Name
+
+KNOWN_MOST = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +26,80 @@ class Audience:
     denylist: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Who hears of a group, whose group it is, and where it is told to whom has several places."""
+
+    listeners: Sequence[Listener] = ()
+    team: str = ""
+    channels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Routed:
+    """What the routes come to for many groups at once."""
+
+    team: NDArray[np.object_]
+    to: dict[str, NDArray[np.bool_]]
+    channel: dict[str, NDArray[np.object_]]
+
+
 class Audiences:
     """All listeners; which of them a group has is looked up once, for many groups at a time."""
 
-    def __init__(self, audiences: Iterable[Audience] = ()) -> None:
+    def __init__(self, audiences: Iterable[Audience] = (), routes: Sequence[Route] = ()) -> None:
         self._audiences = tuple(audiences)
-        self._known: dict[str, tuple[Listener, ...]] = {}
+        self._routes = tuple(routes)
+        self._known: dict[Name, Hearing] = {}
+        self.listeners = {one.listener.name: one.listener for one in self._audiences}
         self.wants_good = any(one.listener.threshold <= Status.OK for one in self._audiences)
 
-    def of(self, groups: Iterable[str]) -> Mapping[str, Sequence[Listener]]:
+    def of(self, names: Iterable[Name]) -> Mapping[Name, Hearing]:
         """Who wants to hear of each of these groups."""
-        new = sorted({group for group in groups if group not in self._known})
-        names = pa.array(new, pa.string())
-        wanted = [accepts(names, one.allowlist, one.denylist) for one in self._audiences]
-        for place, group in enumerate(new):
-            self._known[group] = tuple(
-                one.listener for one, is_wanted in zip(self._audiences, wanted, strict=True) if is_wanted[place]
-            )
+        if len(self._known) > KNOWN_MOST:
+            self._known = {}
+        new = sorted({name for name in names if name not in self._known})
+        if new:
+            self._learn(new)
         return self._known
+
+    def _learn(self, new: Sequence[Name]) -> None:
+        groups = pa.array([group for _, group in new], pa.string())
+        routed = route(self._routes, pa.array([cluster for cluster, _ in new], pa.string()), groups)
+        wanted = []
+        for one in self._audiences:
+            is_wanted = accepts(groups, one.allowlist, one.denylist)
+            # Whom no route names hears of everything, as without routes.
+            is_wanted &= routed.to.get(one.listener.name, np.bool_(True))
+            wanted.append((one.listener, is_wanted.tolist()))
+        for place, name in enumerate(new):
+            listeners = tuple(listener for listener, is_wanted in wanted if is_wanted[place])
+            channels = {one.name: routed.channel[one.name][place] for one in listeners if one.name in routed.channel}
+            self._known[name] = Hearing(listeners, routed.team[place], channels)
+
+
+def route(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> _Routed:
+    """Where groups go: the first route that fits and names notifiers is the last that is looked at, unless it says so.
+
+    A route that names no notifiers says whose groups they are, and no more.
+    """
+    count = len(groups)
+    named = {name for one in routes for name in one.notifiers}
+    found = _Routed(
+        np.full(count, "", dtype=object),
+        {name: np.zeros(count, dtype=np.bool_) for name in named},
+        {name: np.full(count, "", dtype=object) for name in named},
+    )
+    is_looking = np.ones(count, dtype=np.bool_)
+    for one in routes:
+        fits = is_looking & picks(clusters, one.cluster) & picks(groups, one.group)
+        found.team[fits & (found.team == "")] = one.team
+        for name in one.notifiers:
+            found.channel[name][fits & ~found.to[name]] = one.channel
+            found.to[name] |= fits
+        if one.notifiers and not one.continue_:
+            is_looking &= ~fits
+    return found
 
 
 def to_audience(notifier: Notifier) -> Audience:
@@ -49,5 +111,7 @@ def to_audience(notifier: Notifier) -> Audience:
         send_interval_ms=seconds * 1000,
         is_once=notifier.send_once,
         wants_close=notifier.wants_close,
+        must_repeat=notifier.class_name == "alertmanager",
+        storm_from=notifier.storm_from,
     )
     return Audience(listener, notifier.group_allowlist, notifier.group_denylist)

@@ -36,7 +36,7 @@ def office(config: Config, book: Book) -> Iterator[tuple[Audiences, Callable[[],
             for postman in postmen:
                 postman.wake()
 
-        yield Audiences(map(to_audience, notifiers)), wake
+        yield Audiences(map(to_audience, notifiers), config.routes), wake
 
 
 def _sender(notifier: Notifier, parts: contextlib.ExitStack) -> Send:

@@ -5,10 +5,12 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from warren.errors import WarrenError
 from warren.notify.book import Book
 from warren.snapshot.letters import Letter
+from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,7 @@ PATIENCE_MS = 86_400_000
 """After a day a letter is no news any more."""
 LOOK_S = 5.0
 STOP_S = 3.0
+TROUBLE_MOST = 500
 
 
 class RefusedError(WarrenError):
@@ -49,10 +52,12 @@ class Postman:
         send: Send,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         chance: Callable[[], float] = random.random,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> None:
         self._listener = listener
         self._book = book
         self._send = send
+        self._may_send = may_send
         self._clock_ms = clock_ms
         self._chance = chance
         self._is_new = threading.Event()
@@ -90,7 +95,7 @@ class Postman:
 
     def deliver_next(self) -> float:
         """Send the letter whose turn it is, if it is due, and say how long there is nothing to do."""
-        letter = self._book.next_letter(self._listener)
+        letter = self._book.next_letter(self._listener) if self._may_send() else None
         if letter is None:
             return LOOK_S
         now_ms = self._clock_ms()
@@ -98,6 +103,7 @@ class Postman:
         left_s = (letter.next_ms - now_ms) / 1000
         if 0 < left_s <= LONGEST_WAIT_S:
             return left_s
+        fault_point("before-send")
         try:
             receipt = self._send(letter)
         except RefusedError as error:
@@ -107,7 +113,12 @@ class Postman:
         except Exception as error:  # noqa: BLE001 - whatever it is, the letter is kept
             self._try_later(letter, now_ms, f"{type(error).__name__}: {error}")
         else:
-            self._book.put_down(letter.key, sent_ms=self._clock_ms(), receipt=receipt or letter.receipt)
+            fault_point("after-send")
+            sent_ms = self._clock_ms()
+            self._book.put_down(
+                letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt)
+            )
+            fault_point("after-sent")
             if self._is_down:
                 log.info("notifier %s: its receiver takes letters again", self._listener)
             self._is_down = False
@@ -122,12 +133,20 @@ class Postman:
         self._is_down = True
         longest_s = min(FIRST_WAIT_S * 2 ** min(letter.attempts, 10), LONGEST_WAIT_S)
         wait_s = max(longest_s * (0.5 + 0.5 * self._chance()), min(least_s, LONGEST_WAIT_S))
-        wait_ms = round(wait_s * 1000)
-        self._book.put_down(letter.key, attempts=letter.attempts + 1, next_ms=now_ms + wait_ms, trouble=trouble[:500])
+        next_ms = now_ms + round(wait_s * 1000)
+        self._book.put_down(
+            letter.key,
+            lambda held: replace(held, attempts=letter.attempts + 1, next_ms=next_ms, trouble=trouble[:TROUBLE_MOST]),
+        )
 
     def _give_up(self, letter: Letter, now_ms: int, trouble: str) -> None:
         log.error("notifier %s: %s of %s was not sent: %s", self._listener, letter.event, letter.group, trouble)
-        self._book.put_down(letter.key, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:500])
+        self._book.put_down(
+            letter.key,
+            lambda held: replace(
+                held, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:TROUBLE_MOST]
+            ),
+        )
 
 
 def close_all(postmen: Sequence[Postman]) -> None:

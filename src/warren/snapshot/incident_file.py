@@ -26,11 +26,11 @@ CREATE TABLE IF NOT EXISTS letters (
     channel TEXT NOT NULL, result TEXT NOT NULL, attempts INTEGER NOT NULL, next_ms INTEGER NOT NULL, sent_ms INTEGER,
     given_up_ms INTEGER, trouble TEXT NOT NULL, receipt TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS to_send ON letters (listener) WHERE sent_ms IS NULL AND given_up_ms IS NULL;
+CREATE INDEX IF NOT EXISTS to_send ON letters (listener, due_ms, key) WHERE sent_ms IS NULL AND given_up_ms IS NULL;
 CREATE INDEX IF NOT EXISTS of_incident ON letters (incident);
 CREATE TABLE IF NOT EXISTS storms (
     id TEXT PRIMARY KEY, listener TEXT NOT NULL, cluster TEXT NOT NULL, opened_ms INTEGER NOT NULL,
-    told TEXT NOT NULL, members TEXT NOT NULL, total INTEGER NOT NULL
+    grown_ms INTEGER NOT NULL, told TEXT NOT NULL, total INTEGER NOT NULL, untold INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS acknowledgements (
     incident TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, withdrawn_ms INTEGER,

@@ -110,7 +110,7 @@ def tally(data_dir: Path) -> Tally:
 def to_row(entry: Entry) -> tuple[Any, ...]:
     """An entry as it is stored, in the order of `COLUMNS`."""
     incident = entry.incident
-    told = {name: [told.count, told.last_ms, int(told.worst)] for name, told in incident.told.items()}
+    told = {name: told_values(told) for name, told in incident.told.items()}
     return (
         incident.id,
         incident.cluster,
@@ -136,10 +136,7 @@ def to_entry(row: Sequence[Any]) -> Entry:
         opened_ms=held["opened_ms"],
         changes=tuple(Change(at_ms, Status(status)) for at_ms, status in orjson.loads(held["changes"])),
         worst=Status(held["worst"]),
-        told={
-            name: Told(count, last_ms, Status(worst))
-            for name, (count, last_ms, worst) in orjson.loads(held["told"]).items()
-        },
+        told={name: to_told(values) for name, values in orjson.loads(held["told"]).items()},
         acknowledged_ms=acknowledged_ms,
         closed_ms=held["closed_ms"],
     )
@@ -148,6 +145,17 @@ def to_entry(row: Sequence[Any]) -> Entry:
         for topic, partition, status, lag in orjson.loads(held["partitions"])
     )
     return Entry(incident, partitions, held["partition_count"], by or "", why or "")
+
+
+def told_values(told: Told) -> list[int | str]:
+    """What a listener has heard, as it is stored."""
+    return [told.count, told.last_ms, int(told.worst), told.storm]
+
+
+def to_told(values: Sequence[Any]) -> Told:
+    """What a listener has heard, back from how it is stored."""
+    count, last_ms, worst, storm = values
+    return Told(count, last_ms, Status(worst), storm)
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,70 @@
+"""Changes of the book of incidents: rows that are put in, or taken out, of its tables."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from warren.domain.storms import Storm
+from warren.snapshot import incidents, letters
+from warren.snapshot.incidents import Entry, to_told, told_values
+from warren.snapshot.letters import Letter
+
+STORM_COLUMNS = ("id", "listener", "cluster", "opened_ms", "grown_ms", "told", "total", "untold")
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "incidents": incidents.COLUMNS,
+    "letters": letters.COLUMNS,
+    "storms": STORM_COLUMNS,
+}
+"""Of each table that only the one who notifies writes; the first column is its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row of a table as it is from now on; None when it is to be forgotten."""
+
+    table: str
+    key: str
+    row: Sequence[Any] | None = None
+
+
+def of_entry(entry: Entry) -> Change:
+    """An incident as it is now."""
+    return Change("incidents", entry.incident.id, incidents.to_row(entry))
+
+
+def of_letter(letter: Letter) -> Change:
+    """A letter as it is now."""
+    return Change("letters", letter.key, letters.to_row(letter))
+
+
+def of_storm(storm: Storm, *, is_over: bool = False) -> Change:
+    """A storm as it is now; one that is over is forgotten."""
+    told = orjson.dumps(told_values(storm.told)).decode()
+    row = (
+        storm.id, storm.listener, storm.cluster, storm.opened_ms, storm.grown_ms, told, storm.total, storm.untold,
+    )  # fmt: skip
+    return Change("storms", storm.id, None if is_over else row)
+
+
+def to_storm(row: Sequence[Any]) -> Storm:
+    """A storm back from how it is stored."""
+    held = dict(zip(STORM_COLUMNS, row, strict=True))
+    return Storm(**{**held, "told": to_told(orjson.loads(held["told"]))})
+
+
+def apply(book: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    """Make changes in the transaction that the connection is in; of several to one row the last counts."""
+    by_table: dict[str, dict[str, Change]] = {table: {} for table in COLUMNS}
+    for change in changes:
+        by_table[change.table][change.key] = change
+    for table, held in by_table.items():
+        names = COLUMNS[table]
+        book.executemany(
+            f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",  # noqa: S608
+            [change.row for change in held.values() if change.row is not None],
+        )
+        gone = [(key,) for key, change in held.items() if change.row is None]
+        book.executemany(f"DELETE FROM {table} WHERE {names[0]} = ?", gone)  # noqa: S608 - our own words

@@ -1,0 +1,122 @@
+"""The storms that are not over: which groups are part of which, and what a snapshot makes of them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from warren.domain.incidents import Due, Event, Incident, Listener
+from warren.domain.storms import TOGETHER_MS, Said, Storm, StormDue, gather
+from warren.notify.letters import Changed
+
+_Place = tuple[str, str]
+"""A cluster and a listener's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """What is said one by one, what of storms, the changes with what they are part of, and the storms that are left."""
+
+    changed: Sequence[Changed]
+    singles: Sequence[tuple[Changed, Due]]
+    storms: Sequence[StormDue]
+    after: "Storms"
+
+
+@dataclass(frozen=True, slots=True)
+class Storms:
+    """Storms by their id, the incidents of each that are not over, and when groups were told of one by one lately."""
+
+    held: Mapping[str, Storm] = field(default_factory=dict)
+    left: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    lately: Mapping[_Place, Sequence[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, storms: Iterable[Storm], incidents: Iterable[Incident]) -> "Storms":
+        """Storms as the book holds them."""
+        held = {one.id: one for one in storms}
+        left: dict[str, set[str]] = {name: set() for name in held}
+        for incident in incidents:
+            for told in incident.told.values():
+                if told.storm in left:
+                    left[told.storm].add(incident.id)
+        return cls(held, {name: frozenset(ids) for name, ids in left.items()})
+
+    def after(
+        self, changed: Sequence[Changed], listeners: Mapping[str, Listener], now_ms: int, new_id: Callable[[], str]
+    ) -> Weather:
+        """What becomes of changes and storms when those are told of as one."""
+        left = self._left_after(changed)
+        singles, said = _sorted(changed)
+        lately = {place: [at for at in times if _is_near(at, now_ms)] for place, times in self.lately.items()}
+        made: list[StormDue] = []
+        for place in {**said, **{(one.cluster, one.listener): None for one in self.held.values()}}:
+            cluster, name = place
+            storms = {key: one for key, one in self.held.items() if (one.cluster, one.listener) == place}
+            if name not in listeners:
+                made += [StormDue(one, None, is_over=True) for one in storms.values()]
+                continue
+            messages = said.get(place, {})
+            about = [Said(one.incident, due) for one, due in messages.values() if one.incident is not None]
+            count = {key: len(left[key]) for key in storms}
+            recently = lately.get(place, [])
+            gathered = gather(listeners[name], cluster, about, storms, count, len(recently), now_ms, new_id)
+            alone = [messages[one.incident.id] for one in gathered.single]
+            singles += alone
+            made += gathered.storms
+            opened = [now_ms for _, due in alone if due.event is Event.OPEN]
+            lately[place] = [*recently, *opened][-max(listeners[name].storm_from, 1) :]
+        return Weather(_with_storms(changed, made), singles, made, self._with(made, left, lately))
+
+    def _left_after(self, changed: Sequence[Changed]) -> dict[str, frozenset[str]]:
+        closed = {one.decision.closed.id for one in changed if one.decision.closed is not None}
+        return {name: ids - closed for name, ids in self.left.items()}
+
+    def _with(
+        self, made: Sequence[StormDue], left: dict[str, frozenset[str]], lately: Mapping[_Place, Sequence[int]]
+    ) -> "Storms":
+        held = dict(self.held)
+        for one in made:
+            key = one.storm.id
+            if one.is_over:
+                held.pop(key, None)
+                left.pop(key, None)
+            else:
+                held[key] = one.storm
+                left[key] = left.get(key, frozenset()) | set(one.joined)
+        return Storms(held, left, {place: times for place, times in lately.items() if times})
+
+
+def _sorted(
+    changed: Sequence[Changed],
+) -> tuple[list[tuple[Changed, Due]], dict[_Place, dict[str, tuple[Changed, Due]]]]:
+    """What no storm can be made of, and the rest by whom it is told to, each under its incident."""
+    singles: list[tuple[Changed, Due]] = []
+    said: dict[_Place, dict[str, tuple[Changed, Due]]] = {}
+    for one in changed:
+        for due in one.decision.due:
+            if one.incident is None or due.event is Event.REPORT:
+                singles.append((one, due))
+            else:
+                said.setdefault((one.name[0], due.listener), {})[one.incident.id] = one, due
+    return singles, said
+
+
+def _is_near(at_ms: int, now_ms: int) -> bool:
+    return 0 <= now_ms - at_ms < TOGETHER_MS
+
+
+def _with_storms(changed: Sequence[Changed], made: Sequence[StormDue]) -> list[Changed]:
+    """The changes, with the storms that their incidents have become part of."""
+    joined: dict[str, list[Storm]] = {}
+    for one in made:
+        for incident in one.joined:
+            joined.setdefault(incident, []).append(one.storm)
+    return [_joined(one, joined) for one in changed] if joined else list(changed)
+
+
+def _joined(one: Changed, joined: Mapping[str, Sequence[Storm]]) -> Changed:
+    incident = one.decision.known.incident
+    if incident is None or incident.id not in joined:
+        return one
+    for storm in joined[incident.id]:
+        incident = incident.told_in(storm.listener, storm.id)
+    return replace(one, decision=replace(one.decision, known=replace(one.decision.known, incident=incident)))
