@@ -13,9 +13,7 @@ from warren.config import Config, to_librdkafka
 from warren.errors import WarrenError
 from warren.java import java_home, spark_connector_jars
 from warren.logs import set_level
-from warren.notify.book import Book
-from warren.notify.keeper import IncidentKeeper
-from warren.notify.office import office
+from warren.notify.desk import desk
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
@@ -66,11 +64,8 @@ def running(config: Config) -> Iterator["Warren"]:
         if pipeline.history_days:
             lake = LakeWriter(store.root, pipeline.history_days, pipeline.history_step)
             follow.append(_followed(parts, "history", lake.follow))
-        book = Book(store.root)
-        parts.callback(book.close)
-        audiences, wake = parts.enter_context(office(config, book))
-        keeper = IncidentKeeper(book, store, pipeline.history_days, audiences, wake)
-        follow.append(_followed(parts, "incidents", keeper.take))
+        notifying = parts.enter_context(desk(config, store))
+        follow.append(_followed(parts, "incidents", notifying.take))
         yield Warren(cycles, ahead, web.urls(), follow)
 
 

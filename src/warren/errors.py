@@ -9,6 +9,7 @@ WarrenError
 │   ├── CorruptSnapshot  a file is missing, cut short or not what its manifest says
 │   └── Fenced           another writer took over the data directory
 ├── ClusterError         a Kafka cluster did not answer or refused
+├── OutOfStep            the incidents that several Warrens share could not be read or written
 ├── RequestError         an HTTP request that cannot be understood
 └── DemoError            the demo's own Kafka or consumers did not come up
 """
@@ -58,6 +59,10 @@ class Fenced(SnapshotError):  # noqa: N818
 
 class ClusterError(WarrenError):
     """A Kafka cluster did not answer, or refused."""
+
+
+class OutOfStep(WarrenError):  # noqa: N818
+    """The incidents that several Warrens share could not be read or written; they are read anew before more is done."""
 
 
 class RequestError(WarrenError):

@@ -18,7 +18,7 @@ from warren.notify.book import Book
 from warren.notify.keeper import DAY_MS, NAMED_MOST, IncidentKeeper
 from warren.snapshot.incident_file import FILE
 from warren.snapshot.incidents import Entry, Wanted, read_incidents
-from warren.snapshot.manifest import Bucket
+from warren.snapshot.manifest import Bucket, Manifest
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 from warren.snapshot.store import Store
 
@@ -51,6 +51,11 @@ class Scene:
     def see(
         self, now_ms: int, groups: Groups, away: Sequence[str] = (), clusters: Sequence[str] = ("one", "two")
     ) -> None:
+        self.keeper.take(self.made(now_ms, groups, away, clusters))
+
+    def made(
+        self, now_ms: int, groups: Groups, away: Sequence[str] = (), clusters: Sequence[str] = ("one", "two")
+    ) -> Manifest:
         self._sequence += 1
         buckets = tuple(
             self._bucket(number, {name: held for name, held in groups.items() if (name[0] == "two") == bool(number)})
@@ -58,7 +63,7 @@ class Scene:
         )
         states = {name: cluster_state(unknown_since_ms=now_ms if name in away else None) for name in clusters}
         made = manifest(plan(self.root), now_ms=now_ms, clusters=states, sequence=self._sequence)
-        self.keeper.take(replace(made, buckets=buckets))
+        return replace(made, buckets=buckets)
 
     def _bucket(self, number: int, groups: Groups) -> Bucket:
         partitions: list[dict[str, object]] = []

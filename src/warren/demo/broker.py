@@ -57,7 +57,7 @@ class Kafka:
         self._fast_start = fast_start
         self._config = dict(config or {})
         self._ports: list[tuple[int, int]] = []  # for clients and for the controllers among themselves
-        self._running: dict[int, _Process] = {}
+        self._running: dict[int, Jvm] = {}
 
     @property
     def bootstrap(self) -> str:
@@ -207,7 +207,7 @@ class Kafka:
             options.append(f"-XX:ArchiveClassesAtExit={archive}")
         command = [*self._java(*options), "kafka.Kafka", str(self._properties(i))]
         leftovers = self._directory if self._given is None else None
-        self._running[i] = _Process(command, self.log(i), archive, leftovers)
+        self._running[i] = Jvm(command, self.log(i), archive, leftovers)
 
     def _await_ready(self, i: int, with_brokers: set[int]) -> None:
         """Wait until broker `i` itself answers for this cluster and knows all of these brokers as alive."""
@@ -237,7 +237,7 @@ class Kafka:
         return "\n".join(lines[-20:])
 
 
-class _Process:
+class Jvm:
     """A JVM that does not outlive this process, however that ends."""
 
     def __init__(self, command: list[str], log: Path, archive: Path | None, leftovers: Path | None) -> None:

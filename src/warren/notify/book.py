@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -105,6 +105,12 @@ class Book:
             changes = [Change("incidents", key) for (key,) in ended]
             sent = self._book.execute(f"SELECT key FROM letters WHERE due_ms < ? AND NOT ({_TO_SEND})", (before_ms,))  # noqa: S608
             changes += [Change("letters", key) for (key,) in sent]
+            over = self._book.execute("SELECT id FROM silences WHERE until_ms < ?", (before_ms,))
+            changes += [Change("silences", key) for (key,) in over]
+            heard = self._book.execute("SELECT incident FROM acknowledgements WHERE at_ms < ?", (before_ms,))
+            # What somebody has in hand for as long as that is still in hand.
+            kept = {entry.incident.id for entry in still_open(self._book)}
+            changes += [Change("acknowledgements", key) for (key,) in heard if key not in kept]
             if changes:
                 self._commit(changes)
 
@@ -135,7 +141,21 @@ class Book:
         with self._lock:
             self._book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?)", (state, since_ms, why))
 
-    def _commit(self, changes: Iterable[Change]) -> None:
+    @property
+    def is_writable(self) -> bool:
+        """Whether it is this one's turn to write, as far as the book knows."""
+        return True
+
+    def take_over(self) -> None:
+        """Begin to write; nobody else does from now on."""
+
+    def stand_by(self) -> None:
+        """Write no more."""
+
+    def follow(self) -> None:
+        """Take up what others have written, and let them know what was said here."""
+
+    def _commit(self, changes: Sequence[Change]) -> None:
         """Make changes durable, together."""
         with writing(self._book) as book:
             apply(book, changes)

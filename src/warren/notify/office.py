@@ -23,11 +23,13 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def office(config: Config, book: Book) -> Iterator[tuple[Audiences, Callable[[], None]]]:
+def office(
+    config: Config, book: Book, may_send: Callable[[], bool] = lambda: True
+) -> Iterator[tuple[Audiences, Callable[[], None]]]:
     """Postmen at work for every notifier, and who listens; the call wakes them all."""
     notifiers = list(config.notifiers.values())
     with ExitStack() as parts:
-        postmen = [Postman(one.name, book, _sender(one, parts)) for one in notifiers]
+        postmen = [Postman(one.name, book, _sender(one, parts), may_send=may_send) for one in notifiers]
         parts.callback(close_all, postmen)
         for postman in postmen:
             postman.start()

@@ -38,12 +38,13 @@ class Silence:
 
 Wish = Acknowledgement | Silence
 
-_TABLE_OF: dict[type, str] = {Acknowledgement: "acknowledgements", Silence: "silences"}
+TABLE_OF: dict[type, str] = {Acknowledgement: "acknowledgements", Silence: "silences"}
 _COLUMN_OF = {"group": "name"}
 """Names that SQL keeps for itself."""
 
 
-def _columns(kind: type) -> list[str]:
+def columns_of(kind: type) -> list[str]:
+    """The columns of a kind of wish, its key first."""
     return [_COLUMN_OF.get(one.name, one.name) for one in fields(kind)]
 
 
@@ -55,8 +56,8 @@ def write_wish(data_dir: Path, wish: Wish) -> None:
 
 def put_down(book: sqlite3.Connection, wishes: Sequence[Wish], *, is_shared: bool = False) -> None:
     """Put wishes into their tables, in whatever transaction the connection is."""
-    for kind, table in _TABLE_OF.items():
-        names = [*_columns(kind), "is_shared"]
+    for kind, table in TABLE_OF.items():
+        names = [*columns_of(kind), "is_shared"]
         marks = ", ".join("?" * len(names))
         book.executemany(
             f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({marks})",  # noqa: S608 - our own words
@@ -66,13 +67,13 @@ def put_down(book: sqlite3.Connection, wishes: Sequence[Wish], *, is_shared: boo
 
 def silences_in(book: sqlite3.Connection, after_ms: int) -> list[Silence]:
     """The silences that are not over at a moment, those that end first first."""
-    query = f"SELECT {', '.join(_columns(Silence))} FROM silences WHERE until_ms > ? ORDER BY until_ms, id"  # noqa: S608
+    query = f"SELECT {', '.join(columns_of(Silence))} FROM silences WHERE until_ms > ? ORDER BY until_ms, id"  # noqa: S608
     return [Silence(*row) for row in book.execute(query, (after_ms,))]
 
 
 def acknowledgements_in(book: sqlite3.Connection) -> dict[str, Acknowledgement]:
     """Who has which open incident in hand."""
-    names = ", ".join(f"a.{name}" for name in _columns(Acknowledgement))
+    names = ", ".join(f"a.{name}" for name in columns_of(Acknowledgement))
     query = (
         f"SELECT {names} FROM acknowledgements a JOIN incidents i ON i.id = a.incident "  # noqa: S608 - our own words
         "WHERE i.closed_ms IS NULL AND a.withdrawn_ms IS NULL"
@@ -83,8 +84,8 @@ def acknowledgements_in(book: sqlite3.Connection) -> dict[str, Acknowledgement]:
 def not_shared(book: sqlite3.Connection) -> list[Wish]:
     """What only this machine knows so far."""
     found: list[Wish] = []
-    for kind, table in _TABLE_OF.items():
-        query = f"SELECT {', '.join(_columns(kind))} FROM {table} WHERE is_shared = 0"  # noqa: S608 - our own words
+    for kind, table in TABLE_OF.items():
+        query = f"SELECT {', '.join(columns_of(kind))} FROM {table} WHERE is_shared = 0"  # noqa: S608 - our own words
         found += [kind(*row) for row in book.execute(query)]
     return found
 

@@ -1,0 +1,178 @@
+"""Whether this Warren notifies: alone always, of several the one that has the lock, and none while nobody can tell."""
+
+import contextlib
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from warren.config import Config, to_librdkafka
+from warren.errors import OutOfStep
+from warren.notify.book import Book
+from warren.notify.journal import Journal
+from warren.notify.keeper import IncidentKeeper
+from warren.notify.locks import KafkaLock, Lock, ZooKeeperLock
+from warren.notify.office import office
+from warren.notify.shared_book import SharedBook
+from warren.snapshot.manifest import Manifest
+from warren.snapshot.store import Store
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+STOP_S = 30.0
+
+
+class Desk:
+    """Keeps the book and the postmen at work while it is this Warren's turn."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        book: Book,
+        lock_of: Callable[[Callable[[], None]], Lock | None] = lambda _: None,
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._book = book
+        self._moved = threading.Event()
+        self._mutex = threading.RLock()
+        self._closed = False
+        self._at_work = contextlib.ExitStack()
+        self._keeper: IncidentKeeper | None = None
+        self._newest: Manifest | None = None
+        self._said: tuple[str, str] | None = None
+        self._lock = lock_of(self._moved.set)
+        self._say("standby", "it has just started")
+        # Not at once: the start of a Warren must not wait for brokers that are away.
+        self._moved.set()
+        self._thread = threading.Thread(target=self._run, name="notifier duty", daemon=True)
+        self._thread.start()
+
+    def take(self, manifest: Manifest) -> None:
+        """Take up a snapshot, if it is this Warren's turn."""
+        with self._mutex:
+            self._newest = manifest
+            if self._keeper is not None and self._may_send():
+                try:
+                    self._keeper.take(manifest)
+                except OutOfStep as error:
+                    self._stand_down(str(error))
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._moved.wait(LOOK_S)
+            self._moved.clear()
+            if not self._closed:
+                self._look()
+
+    def _look(self) -> None:
+        try:
+            with self._mutex:
+                self._tend()
+        except Exception:
+            log.exception("whether this Warren notifies could not be looked after")
+
+    def _tend(self) -> None:
+        if not self._may_send():
+            trouble = "" if self._lock is None else self._lock.trouble
+            if self._keeper is not None:
+                self._stand_down(trouble)
+            self._follow()
+            self._say("away" if trouble else "standby", trouble or "another Warren notifies")
+            return
+        if self._keeper is not None and not self._book.is_writable:
+            self._stand_down("what it wrote is not sure to be known to the others")
+        if self._keeper is None:
+            self._take_over()
+        else:
+            self._follow()
+
+    def _may_send(self) -> bool:
+        return self._lock is None or self._lock.is_held()
+
+    def _take_over(self) -> None:
+        try:
+            self._book.take_over()
+        except (OutOfStep, sqlite3.Error) as error:
+            self._say("away", str(error))
+            return
+        audiences, wake = self._at_work.enter_context(office(self._config, self._book, self._may_send))
+        days = self._config.pipeline.history_days
+        self._keeper = IncidentKeeper(self._book, self._store, days, audiences, wake)
+        self._say("alone" if self._lock is None else "active", "")
+        if self._newest is not None:
+            self.take(self._newest)
+
+    def _stand_down(self, why: str) -> None:
+        log.warning("this Warren does not notify any more%s", f": {why}" if why else "")
+        self._keeper = None
+        self._at_work.close()
+        self._book.stand_by()
+
+    def _follow(self) -> None:
+        try:
+            self._book.follow()
+        except (OutOfStep, sqlite3.Error) as error:
+            log.debug("the shared incidents could not be followed: %s", error)
+
+    def _say(self, state: str, why: str) -> None:
+        if (state, why) == self._said:
+            return
+        if state == "away":
+            log.error("nobody is notified by this Warren: %s; it is tried again", why)
+        elif state == "standby" and self._said is not None:
+            log.info("another Warren notifies; this one is ready to")
+        with contextlib.suppress(sqlite3.Error):
+            self._book.set_duty(state, time.time_ns() // 1_000_000, why)
+            self._said = state, why
+
+    def close(self) -> None:
+        """Stop, and let another take over."""
+        self._closed = True
+        self._moved.set()
+        self._thread.join(STOP_S)
+        with self._mutex:
+            self._keeper = None
+            self._at_work.close()
+            if self._lock is not None:
+                self._lock.close()
+
+
+@contextlib.contextmanager
+def desk(config: Config, store: Store) -> Iterator[Desk]:
+    """A desk as the configuration wants it."""
+    made = SharedBook(store.root, _journal(config)) if config.has_shared_incidents else Book(store.root)
+    try:
+        at_desk = Desk(config, store, made, lambda wake: _lock(config, wake))
+        try:
+            yield at_desk
+        finally:
+            at_desk.close()
+    finally:
+        made.close()
+
+
+def _settings(config: Config, cluster: str | None) -> dict[str, str]:
+    """How to reach the cluster that is named, or else the first."""
+    section = config.clusters[cluster] if cluster else next(iter(config.clusters.values()))
+    return to_librdkafka(section, config.profile_of(section))
+
+
+def _journal(config: Config) -> Journal:
+    return Journal(_settings(config, config.incidents.cluster), config.incidents.topic)
+
+
+def _lock(config: Config, wake: Callable[[], None]) -> Lock | None:
+    if not config.has_rivals:
+        return None
+    if config.zookeeper is not None:
+        named = config.zookeeper.tls
+        return ZooKeeperLock(config.zookeeper, config.tls[named] if named else None, wake)
+    lock = config.notifier_lock
+    assert lock is not None
+    settings, topic = _settings(config, lock.cluster or config.incidents.cluster), f"{config.incidents.topic}-lock"
+    make = Journal(settings, topic).create
+    return KafkaLock(settings, topic, lock.group, lock.session_timeout, make, wake)
