@@ -1,9 +1,9 @@
-"""`python -m benchmarks [catch_up|cycle|heads|serve|page ...]`: run all benchmarks, or the named ones, one by one."""
+"""`python -m benchmarks [catch_up|cycle|heads|serve|page|notify ...]`: run all benchmarks, or the named ones, one by one."""
 
 import subprocess
 import sys
 
-ALL = ("catch_up", "cycle", "heads", "serve", "page")
+ALL = ("catch_up", "cycle", "heads", "serve", "page", "notify")
 
 
 def main() -> int:

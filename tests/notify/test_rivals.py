@@ -114,12 +114,6 @@ class Rivals:
             one.kill()
 
 
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[ZooKeeperServer]:
-    with ZooKeeperServer() as server:
-        yield server
-
-
 @pytest.fixture
 def parts() -> Iterator[ExitStack]:
     with ExitStack() as parts:
