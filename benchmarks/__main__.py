@@ -1,4 +1,4 @@
-"""`python -m benchmarks [catch_up|cycle|heads|serve|page|notify ...]`: run all benchmarks, or the named ones, one by one."""
+"""`python -m benchmarks [catch_up|cycle|heads|serve|page|notify ...]`: run all benchmarks, or the named ones."""
 
 import subprocess
 import sys

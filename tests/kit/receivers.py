@@ -44,7 +44,7 @@ class Receiver:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
+def receiving(port: int = 0) -> Iterator[Receiver]:
     """A receiver that is well."""
     receiver = Receiver()
     receiver.hold.set()
@@ -67,7 +67,7 @@ def receiving() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Answering) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         receiver.url = f"http://127.0.0.1:{server.server_port}"
         yield receiver

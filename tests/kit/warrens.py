@@ -100,6 +100,11 @@ class WarrenRun:
         path = self.home / f"{self._mark[-8:]}.log"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Self:
         """Start a run; gives no time to come up: wait for what it should publish."""
         assert self._process is None
