@@ -19,6 +19,7 @@ from warren.notify.links import Links
 from warren.notify.listeners import Audiences, to_audience
 from warren.notify.postman import Postman, Send, close_all
 from warren.notify.sample import sample_letter, sample_storm
+from warren.notify.slack import slack_sender
 from warren.snapshot.letters import Letter
 
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class _Nobody:
 _SENDERS: Mapping[str, Callable[[Notifier, Links], Sender]] = {
     "http": HttpSender,
     "email": EmailSender,
+    "slack": slack_sender,
     "null": _Nobody,
 }
 
