@@ -11,6 +11,7 @@ from typing import Protocol
 from warren.config import Config, Notifier
 from warren.domain.incidents import Event
 from warren.errors import ConfigError, WarrenError
+from warren.notify.alertmanager import AlertmanagerSender
 from warren.notify.book import Book
 from warren.notify.compose import composer_of, line_template
 from warren.notify.email import EmailSender
@@ -76,6 +77,7 @@ _SENDERS: Mapping[str, Callable[[Notifier, Links], Sender]] = {
     "http": HttpSender,
     "email": EmailSender,
     "slack": slack_sender,
+    "alertmanager": AlertmanagerSender,
     "null": _Nobody,
 }
 
