@@ -12,6 +12,7 @@ from warren.config import Config, Notifier
 from warren.domain.incidents import Event
 from warren.errors import ConfigError, WarrenError
 from warren.notify.alertmanager import AlertmanagerSender
+from warren.notify.apprise import AppriseSender, service_of
 from warren.notify.book import Book
 from warren.notify.compose import composer_of, line_template
 from warren.notify.email import EmailSender
@@ -78,6 +79,7 @@ _SENDERS: Mapping[str, Callable[[Notifier, Links], Sender]] = {
     "email": EmailSender,
     "slack": slack_sender,
     "alertmanager": AlertmanagerSender,
+    "apprise": AppriseSender,
     "null": _Nobody,
 }
 
@@ -106,6 +108,8 @@ def _try(notifier: Notifier, links: Links) -> None:
             composer.rendered(letter)
             for line in lines:
                 line.render(letter)
+    if notifier.class_name == "apprise":
+        service_of(notifier)
 
 
 def send_sample(config: Config, name: str) -> list[Event]:
