@@ -1,10 +1,12 @@
 """A real HTTP server that takes messages, and answers as it is told."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 @dataclass
@@ -26,6 +28,11 @@ class Got:
         """What it is about."""
         return self.headers["x-warren-event"]
 
+    @property
+    def json(self) -> Any:
+        """What it says."""
+        return json.loads(self.body)
+
 
 @dataclass
 class Receiver:
@@ -34,6 +41,10 @@ class Receiver:
     got: list[Got] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     """The next answers; 200 when there are none left."""
+    says: dict[str, list[Any]] = field(default_factory=dict)
+    """What the next answers of a path say, as JSON or, where it is a text, as it is; the last one stays."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Further headers of each answer."""
     hold: threading.Event = field(default_factory=threading.Event)
     """Nobody is answered while this is not set."""
     url: str = ""
@@ -41,6 +52,11 @@ class Receiver:
     def events(self) -> list[str]:
         """What came, in its order."""
         return [one.event for one in self.got]
+
+
+def _next(answers: list[Any]) -> bytes:
+    said = answers.pop(0) if len(answers) > 1 else answers[0]
+    return (said if isinstance(said, str) else json.dumps(said)).encode()
 
 
 @contextmanager
@@ -58,9 +74,12 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
             status = receiver.answers.pop(0) if receiver.answers else 200
             headers = {name.lower(): value for name, value in self.headers.items()}
             receiver.got.append(Got(self.command, self.path, headers, body))
+            said = _next(receiver.says.get(self.path, [""]))
             self.send_response(status)
-            self.send_header("Content-Length", "0")
+            for name, value in {**receiver.headers, "Content-Length": str(len(said))}.items():
+                self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(said)
 
         do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the names of http.server
 
@@ -68,7 +87,7 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", port), Answering) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         receiver.url = f"http://127.0.0.1:{server.server_port}"
         yield receiver
         receiver.hold.set()

@@ -1,6 +1,7 @@
 """From a verdict to a receiver: over a real HTTP server that is well, slow, away, or does not want it."""
 
 import json
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -20,7 +21,7 @@ from warren.notify.book import Page
 from warren.notify.http import HttpSender
 from warren.notify.keeper import IncidentKeeper
 from warren.notify.listeners import Audience, Audiences
-from warren.notify.office import check_templates, office, refuse_bad_templates
+from warren.notify.office import check_templates, office, refuse_bad_templates, send_sample
 from warren.notify.postman import FIRST_WAIT_S, LONGEST_WAIT_S, PATIENCE_MS, Postman, RefusedError
 from warren.notify.sample import sample_letter
 from warren.snapshot.incident_file import open_to_write, reading
@@ -193,6 +194,13 @@ def test_a_bad_template_is_found_before_the_start(tmp_path: Path) -> None:
     assert "open.tmpl" in mistakes[0]
     with pytest.raises(ConfigError):
         refuse_bad_templates(config)
+
+
+def test_a_sample_for_nobody_is_only_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    silent = notifier(tmp_path, "http://x", "silent", class_name="null")
+    assert send_sample(config_of(tmp_path, silent), "silent") == [Event.OPEN, Event.CLOSE]
+    assert '"group":"sample-group"' in caplog.text
 
 
 def letter(**changes: Any) -> Letter:

@@ -1,6 +1,7 @@
 """The templates that come with Warren, and the sample that all templates are tried on."""
 
 import json
+from collections.abc import Callable
 from email import message_from_string
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from warren.config import load
 from warren.domain.incidents import Event
 from warren.notify.compose import composer_of
 from warren.notify.office import check_templates
-from warren.notify.sample import sample_letter
+from warren.notify.sample import sample_letter, sample_storm
+from warren.snapshot.letters import Letter
 
 CLUSTER = """[cluster.local]
 class-name = "kafka"
@@ -23,7 +25,13 @@ servers = ["localhost:9092"]
 """
 
 
-def rendered(tmp_path: Path, when_open: str, when_closed: str, event: Event) -> str:
+def rendered(
+    tmp_path: Path,
+    when_open: str,
+    when_closed: str,
+    event: Event,
+    sample: Callable[[str, Event], Letter] = sample_letter,
+) -> str:
     """What a notifier says that names templates as Burrow's own configuration does."""
     (tmp_path / "burrow.toml").write_text(
         f"""{CLUSTER}
@@ -38,7 +46,9 @@ extras = {{ api_key = "REDACTED", app = "burrow" }}
     )
     config = load(tmp_path)
     assert check_templates(config) == []
-    return composer_of(config.notifiers["default"]).rendered(sample_letter("default", event))
+    said = composer_of(config.notifiers["default"]).rendered(sample("default", event))
+    assert said is not None
+    return said
 
 
 @pytest.mark.parametrize("kind", ["http", "slack"])
@@ -57,12 +67,28 @@ def test_those_for_http_are_json(tmp_path: Path, kind: str, event: Event) -> Non
 
 def test_that_for_mail_is_a_mail(tmp_path: Path) -> None:
     mail = message_from_string(rendered(tmp_path, "default-email", "default-email", Event.OPEN))
-    assert mail["Subject"] == "ERR: Kafka consumer group sample-group on sample-cluster"
+    assert mail["Subject"] == "ERR: sample-group on sample-cluster (Kafka consumer lag)"
     text = mail.get_payload()
     assert "STALL  payments 3: lag 45000, last commit 1000 at" in text
     assert "Most behind: payments 3, 45000 messages, owned by /10.0.0.7" in text
     closed = rendered(tmp_path, "default-email", "default-email", Event.CLOSE)
     assert "Partitions in trouble" not in closed
+
+
+@pytest.mark.parametrize(
+    ("when_open", "when_closed", "begins"),
+    [
+        ("default-email", "default-email", "Subject: {status}: 37 groups on sample-cluster"),
+        ("default-slack-post", "default-slack-delete", '{{\n  "text": "{status}{again}: 37 groups on sample-cluster"'),
+    ],
+)
+@pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
+def test_those_of_burrow_speak_of_storms(
+    tmp_path: Path, when_open: str, when_closed: str, begins: str, event: Event
+) -> None:
+    said = rendered(tmp_path, when_open, when_closed, event, sample_storm)
+    is_open = event is Event.OPEN
+    assert said.startswith(begins.format(status="ERR" if is_open else "OK", again="" if is_open else " again"))
 
 
 def test_a_file_of_ones_own_wins_over_that_of_warren(tmp_path: Path) -> None:

@@ -2,12 +2,9 @@
 
 import contextlib
 import gzip
-import os
 import re
-import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,11 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.kit.debian import debian_files
 from tests.kit.plans import Commit, cluster_state
 from tests.kit.servers import CLUSTERS, ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren import __version__
 from warren.domain.windows import UNKNOWN
-from warren.java import cache_dir
 from warren.snapshot.manifest import Position, Source
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -191,27 +188,8 @@ def test_openmetrics_that_is_refused_is_not_sent(client: Client) -> None:
 
 @pytest.fixture(scope="module")
 def prometheus() -> Path:
-    """A directory with `prometheus` and `promtool` in it, out of Debian's package, fetched once."""
-    home = cache_dir() / "debian" / "prometheus"
-    if (home / "promtool").exists():
-        return home
-    if shutil.which("apt-get") is None:
-        pytest.skip("there is no apt-get to fetch Debian's prometheus with")
-    home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="warren-apt-") as scratch:
-        for part in ("lists/partial", "archives/partial"):
-            (Path(scratch) / part).mkdir(parents=True)
-        # Lists of our own: a machine may have none, and only root may fetch those of all.
-        own = ["-o", f"Dir::State::lists={scratch}/lists", "-o", f"Dir::Cache={scratch}", "-o", "APT::Sandbox::User="]
-        for command in (["apt-get", *own, "update"], ["apt-get", *own, "download", "prometheus"]):
-            ended = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
-            assert ended.returncode == 0, f"{command} failed: {ended.stderr}"
-        [package] = Path(scratch).glob("prometheus_*.deb")
-        subprocess.run(["dpkg", "-x", str(package), f"{scratch}/x"], check=True)
-        for name in ("prometheus", "promtool"):
-            shutil.copy(f"{scratch}/x/usr/bin/{name}", home / f"{name}.{os.getpid()}")
-            (home / f"{name}.{os.getpid()}").rename(home / name)
-    return home
+    """A directory with `prometheus` and `promtool` in it."""
+    return debian_files("prometheus", "usr/bin/prometheus", "usr/bin/promtool")
 
 
 def test_promtool_has_nothing_to_say_but_of_burrows_own_names(client: Client, prometheus: Path) -> None:

@@ -4,18 +4,40 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from warren.config import Notifier
 from warren.domain.incidents import Event
 from warren.domain.rules import Status
-from warren.notify.gotemplate import Template, TemplateError, parse
+from warren.notify import gotemplate, jinja
+from warren.notify.gotemplate import TemplateError
 from warren.notify.gotemplate.clock import Time
 from warren.notify.gotemplate.helpers import HELPERS
+from warren.notify.links import Links
 from warren.notify.message import KnownLag, Message, Offset, PartitionResult, Result, StatusConstant
 from warren.snapshot.letters import Letter
 
 log = logging.getLogger(__name__)
+
+
+class Template(Protocol):
+    """A template in any language, ready to speak of letters."""
+
+    def render(self, letter: Letter) -> str:
+        """What it says of a letter; a TemplateError says why it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoTemplate:
+    """One as Burrow has them."""
+
+    template: gotemplate.Template
+    extras: Mapping[str, str]
+
+    def render(self, letter: Letter) -> str:
+        """What it says of a letter."""
+        return self.template.render(_message(letter, self.extras))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,55 +45,58 @@ class Composer:
     """The templates of one notifier."""
 
     name: str
-    when_open: Template
+    when_open: Template | None
     when_closed: Template | None
-    extras: Mapping[str, str]
 
     def body(self, letter: Letter) -> str:
-        """What is sent."""
+        """What is sent: what a template makes, or plain words."""
+        said = self.made(letter)
+        return plain_body(letter) if said is None else said
+
+    def made(self, letter: Letter) -> str | None:
+        """What its template makes of a letter; None when it has none, or one that fails."""
         try:
             return self.rendered(letter)
         except TemplateError as error:
             log.error("notifier %s: %s; a plain message goes out instead", self.name, error)
-            return plain_body(letter)
+            return None
 
-    def rendered(self, letter: Letter) -> str:
-        """What its template makes of a letter."""
-        template = (self.when_closed if letter.event is Event.CLOSE else None) or self.when_open
-        return template.render(self.message(letter))
-
-    def message(self, letter: Letter) -> Message:
-        """A letter as templates see it."""
-        return Message(
-            Cluster=letter.cluster,
-            Group=letter.group,
-            ID=letter.incident,
-            Start=Time(letter.opened_ms * 1_000_000),
-            Extras=self.extras,
-            Result=_result(letter.result),
-        )
+    def rendered(self, letter: Letter) -> str | None:
+        """What its template makes of a letter, if it has one for it."""
+        template = self.when_closed if letter.event is Event.CLOSE else self.when_open
+        return None if template is None else template.render(letter)
 
 
-def composer_of(notifier: Notifier) -> Composer:
+def composer_of(notifier: Notifier, links: Links | None = None) -> Composer:
     """A notifier's templates, read; a TemplateError says which of them is wrong, and where."""
-    assert notifier.template_open is not None
-    return Composer(
-        notifier.name,
-        _template(notifier.template_open.read_text(encoding="utf-8"), str(notifier.template_open)),
-        None
-        if notifier.template_close is None
-        else _template(notifier.template_close.read_text(encoding="utf-8"), str(notifier.template_close)),
-        notifier.extras,
-    )
+
+    def read(path: Path | None) -> Template | None:
+        return None if path is None else _template(path, notifier.extras, links or Links())
+
+    return Composer(notifier.name, read(notifier.template_open), read(notifier.template_close))
 
 
-def _template(text: str, name: str) -> Template:
-    return parse(text, name, HELPERS)
+def _template(path: Path, extras: Mapping[str, str], links: Links) -> Template:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in jinja.SUFFIXES:
+        return jinja.parse(text, str(path), extras, links)
+    return GoTemplate(gotemplate.parse(text, str(path), HELPERS), extras)
 
 
-def line_template(text: str, what: str) -> Template:
+def line_template(text: str, notifier: Notifier, key: str) -> Template:
     """A template that stands in the configuration itself, such as a URL."""
-    return parse(text, what, HELPERS)
+    return GoTemplate(gotemplate.parse(text, f"notifier.{notifier.name}.{key}", HELPERS), notifier.extras)
+
+
+def _message(letter: Letter, extras: Mapping[str, str]) -> Message:
+    return Message(
+        Cluster=letter.cluster,
+        Group=letter.group,
+        ID=letter.incident,
+        Start=Time(letter.opened_ms * 1_000_000),
+        Extras=extras,
+        Result=_result(letter.result),
+    )
 
 
 def plain_body(letter: Letter) -> str:

@@ -7,6 +7,7 @@ from email.utils import formatdate
 
 from warren.config import Notifier
 from warren.notify.compose import Composer, composer_of
+from warren.notify.links import Links
 from warren.notify.postman import RefusedError
 from warren.notify.tls import tls_of
 from warren.snapshot.letters import Letter
@@ -19,12 +20,12 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 class EmailSender:
     """Sends one notifier's letters, each over a connection of its own."""
 
-    def __init__(self, notifier: Notifier) -> None:
+    def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
         assert notifier.server is not None
         self._notifier = notifier
         self._server = notifier.server
         self._port = notifier.port or PORT
-        self._composer: Composer = composer_of(notifier)
+        self._composer: Composer = composer_of(notifier, links)
         self._tls = tls_of(notifier)
 
     def __call__(self, letter: Letter) -> None:

@@ -3,23 +3,38 @@
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Protocol
 
 from warren.config import Config, Notifier
 from warren.domain.incidents import Event
 from warren.errors import ConfigError, WarrenError
+from warren.notify.alertmanager import AlertmanagerSender
+from warren.notify.apprise import AppriseSender, service_of
 from warren.notify.book import Book
 from warren.notify.compose import composer_of, line_template
 from warren.notify.email import EmailSender
-from warren.notify.gotemplate import TemplateError
 from warren.notify.http import HttpSender
+from warren.notify.links import Links
 from warren.notify.listeners import Audiences, to_audience
 from warren.notify.postman import Postman, Send, close_all
-from warren.notify.sample import sample_letter
+from warren.notify.sample import sample_letter, sample_storm
+from warren.notify.slack import slack_sender
 from warren.snapshot.letters import Letter
 
 log = logging.getLogger(__name__)
+
+
+class Sender(Protocol):
+    """Sends letters, and gives back in the end what it holds."""
+
+    def __call__(self, letter: Letter) -> str | None:
+        """Send a letter as `Send` says."""
+
+    def close(self) -> None:
+        """No more letters come."""
 
 
 @contextmanager
@@ -29,7 +44,7 @@ def office(
     """Postmen at work for every notifier, and who listens; the call wakes them all."""
     notifiers = list(config.notifiers.values())
     with ExitStack() as parts:
-        postmen = [Postman(one.name, book, _sender(one, parts), may_send=may_send) for one in notifiers]
+        postmen = [Postman(one.name, book, _sender(one, config, parts), may_send=may_send) for one in notifiers]
         parts.callback(close_all, postmen)
         for postman in postmen:
             postman.start()
@@ -41,38 +56,62 @@ def office(
         yield Audiences(map(to_audience, notifiers), config.routes), wake
 
 
-def _sender(notifier: Notifier, parts: contextlib.ExitStack) -> Send:
-    if notifier.class_name == "null":
-        return _to_nobody(notifier)
-    sender = EmailSender(notifier) if notifier.class_name == "email" else HttpSender(notifier)
+def _sender(notifier: Notifier, config: Config, parts: contextlib.ExitStack) -> Send:
+    sender = _SENDERS[notifier.class_name](notifier, Links(config.general.external_url))
     parts.callback(sender.close)
     return sender
 
 
-def _to_nobody(notifier: Notifier) -> Send:
-    composer = composer_of(notifier)
+class _Nobody:
+    """Sends nothing; the log shows what it would have been."""
 
-    def send(letter: Letter) -> None:
-        log.debug("notifier %s: %s of %s: %s", notifier.name, letter.event, letter.group, composer.body(letter))
+    def __init__(self, notifier: Notifier, links: Links) -> None:
+        self._name = notifier.name
+        self._composer = composer_of(notifier, links)
 
-    return send
+    def __call__(self, letter: Letter) -> None:
+        log.debug("notifier %s: %s of %s: %s", self._name, letter.event, letter.group, self._composer.body(letter))
+
+    def close(self) -> None:
+        pass
+
+
+_SENDERS: Mapping[str, Callable[[Notifier, Links], Sender]] = {
+    "http": HttpSender,
+    "email": EmailSender,
+    "slack": slack_sender,
+    "alertmanager": AlertmanagerSender,
+    "apprise": AppriseSender,
+    "null": _Nobody,
+}
 
 
 def check_templates(config: Config) -> list[str]:
-    """What is wrong with the templates of a configuration, tried on an invented incident; a line each."""
+    """What is wrong with the templates and URLs of a configuration, tried on invented incidents; a line each."""
+    links = Links(config.general.external_url)
     mistakes = []
     for notifier in config.notifiers.values():
         try:
-            composer = composer_of(notifier)
-            for event in (Event.OPEN, Event.CLOSE) if notifier.wants_close else (Event.OPEN,):
-                letter = sample_letter(notifier.name, event)
-                composer.rendered(letter)
-                for key in ("url_open", "url_close"):
-                    if url := getattr(notifier, key):
-                        line_template(url, f"notifier.{notifier.name}.{key}").render(composer.message(letter))
-        except (TemplateError, UnicodeDecodeError) as error:
+            _try(notifier, links)
+        except (WarrenError, UnicodeDecodeError) as error:
             mistakes.append(f"notifier.{notifier.name}: {error}")
     return mistakes
+
+
+def _try(notifier: Notifier, links: Links) -> None:
+    composer = composer_of(notifier, links)
+    # Only those of http are templates.
+    urls = {key: getattr(notifier, key) for key in ("url_open", "url_close")} if notifier.class_name == "http" else {}
+    lines = [line_template(url, notifier, key) for key, url in urls.items() if url]
+    samples = [sample_letter, sample_storm] if notifier.storm_from else [sample_letter]
+    for event in (Event.OPEN, Event.CLOSE) if notifier.wants_close else (Event.OPEN,):
+        for sample in samples:
+            letter = sample(notifier.name, event)
+            composer.rendered(letter)
+            for line in lines:
+                line.render(letter)
+    if notifier.class_name == "apprise":
+        service_of(notifier)
 
 
 def send_sample(config: Config, name: str) -> list[Event]:
@@ -82,12 +121,12 @@ def send_sample(config: Config, name: str) -> list[Event]:
         known = ", ".join(sorted(config.notifiers)) or "none"
         raise WarrenError(f"there is no [notifier.{name}]; there are: {known}")
     events = [Event.OPEN, Event.CLOSE] if notifier.wants_close else [Event.OPEN]
-    incident = str(uuid.uuid4())
+    incident, receipt = str(uuid.uuid4()), ""
     with ExitStack() as parts:
-        send = _sender(notifier, parts)
+        send = _sender(notifier, config, parts)
         for event in events:
             try:
-                send(sample_letter(name, event, incident))
+                receipt = send(replace(sample_letter(name, event, incident), receipt=receipt)) or receipt
             except Exception as error:  # noqa: BLE001 - whatever it is, that is the answer
                 raise WarrenError(f"notifier.{name}: {event}: {type(error).__name__}: {error}") from None
     return events

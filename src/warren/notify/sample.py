@@ -1,5 +1,6 @@
 """A letter that might be sent one day, to try templates and receivers with."""
 
+from dataclasses import replace
 from typing import Any
 
 from warren.domain.incidents import Event
@@ -7,6 +8,7 @@ from warren.domain.rules import Status
 from warren.snapshot.letters import Letter
 
 SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
+STORM_COUNT, STORM_LISTED = 37, 20
 _AT_MS = 1_767_225_600_000
 
 
@@ -36,6 +38,19 @@ def sample_letter(listener: str, event: Event, incident: str = SAMPLE_ID) -> Let
         "this is a sample",
         result,
     )
+
+
+def sample_storm(listener: str, event: Event, incident: str = SAMPLE_ID) -> Letter:
+    """Many invented groups that turned bad together, of which the list is cut."""
+    letter = sample_letter(listener, event, incident)
+    group = f"{STORM_COUNT} groups"
+    groups = [
+        {"group": f"sample-group-{number}", "status": "ERR", "totallag": 46_200 - number, "partitions": 2}
+        for number in range(1, STORM_LISTED + 1)
+    ]
+    storm = {"group": group, "totallag": 1_700_000, "partition_count": 12 * STORM_COUNT}
+    result = {**letter.result, **storm, "groups": groups, "group_count": STORM_COUNT}
+    return replace(letter, group=group, result=result)
 
 
 def _partition(topic: str, partition: int, status: Status, lag: int) -> dict[str, Any]:

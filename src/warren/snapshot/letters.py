@@ -47,6 +47,11 @@ class Letter:
         """The key in characters that any header can carry; names come from Kafka."""
         return quote(self.key, safe="/")
 
+    @property
+    def is_storm(self) -> bool:
+        """Whether it tells of many groups at once."""
+        return "groups" in self.result
+
 
 def to_row(letter: Letter) -> tuple[Any, ...]:
     """A letter as it is stored, in the order of `COLUMNS`."""

@@ -1,0 +1,76 @@
+"""What docs/notifiers.md says is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.config.written import SMALLEST, loaded
+from tests.kit.demos import ROOT, readme_blocks
+from warren.config import Notifier
+from warren.config.keys import keys_of
+from warren.domain.incidents import Event
+from warren.notify.compose import composer_of
+from warren.notify.jinja import names_of, parse
+from warren.notify.links import Links
+from warren.notify.office import check_templates
+from warren.notify.sample import sample_letter, sample_storm
+
+DOCS = "docs/notifiers.md"
+EXAMPLES = readme_blocks("toml", DOCS)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with the templates that the page shows."""
+    for kind, name in (("gotemplate", "lag.tmpl"), ("jinja", "lag.j2")):
+        [text] = readme_blocks(kind, DOCS)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
+def test_every_example_is_accepted(place: Path, example: str, caplog: pytest.LogCaptureFixture) -> None:
+    config = loaded(place, SMALLEST + example)
+    assert check_templates(config) == []
+    assert caplog.text == "", "nothing in it is odd"
+
+
+def test_there_is_an_example_of_each_class(place: Path) -> None:
+    config = loaded(place, SMALLEST + "".join(EXAMPLES))
+    shown = {one.class_name for one in config.notifiers.values()}
+    named = set(re.findall(r"^\| `(\w+)` \|", (ROOT / DOCS).read_text(), re.MULTILINE))
+    assert {"http", "email", "slack", "alertmanager", "apprise"} == shown
+    assert shown | {"null"} <= named
+
+
+def test_every_key_it_names_exists() -> None:
+    text = (ROOT / DOCS).read_text()
+    table = "".join(re.findall(r"^\| `\w+` \|.*\| (.*) \|$", text, re.MULTILINE))
+    below = re.search(r"All have .*?\n\n", text, re.DOTALL)
+    assert below is not None
+    named = set(re.findall(r"`([a-z-]+)`", table + below[0])) - {"slack", "alertmanager", "apprise"}
+    assert len(named) > 20
+    assert named <= set(keys_of(Notifier))
+
+
+def test_both_templates_say_what_they_look_like(place: Path) -> None:
+    config = loaded(place, SMALLEST + EXAMPLES[-1])
+    letter = sample_letter("x", Event.OPEN)
+    made = [composer_of(config.notifiers[name], Links("https://w")).rendered(letter) for name in ("go", "jinja")]
+    expected = [
+        "ERR: sample-group on sample-cluster lags by 46200 messages.",
+        "payments 3: STALL",
+        "orders 0: WARN",
+    ]
+    link = "https://w/#/group/sample-cluster/sample-group"
+    assert [(one or "").splitlines() for one in made] == [expected, [*expected, link]]
+    storm = composer_of(config.notifiers["jinja"]).rendered(sample_storm("x", Event.OPEN))
+    assert "sample-group-1, sample-group-2," in (storm or "")
+
+
+def test_the_table_of_names_is_complete() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / DOCS).read_text().split("these names are known")[1], re.MULTILINE)
+    named = re.findall(r"`(\w+)`", "".join(rows))
+    known = names_of(sample_letter("x", Event.OPEN), parse("", "t.j2", {}, Links()))
+    assert sorted(named) == sorted(known)
