@@ -61,8 +61,11 @@ class AlertmanagerSender:
 def labels_of(letter: Letter, extras: Mapping[str, str]) -> dict[str, str]:
     """What the alert is known by: the same from its first letter to its last, and so without a status or a count."""
     own = {"alertname": STORM if letter.is_storm else ALERT, "cluster": letter.cluster}
-    own |= {"incident": letter.incident} if letter.is_storm else {"group": letter.group}
-    own |= {"team": letter.team} if letter.team else {}
+    if letter.is_storm:
+        # Whose groups they are may change as others join.
+        own |= {"incident": letter.incident}
+    else:
+        own |= {"group": letter.group} | ({"team": letter.team} if letter.team else {})
     return {_label(name): value for name, value in extras.items() if value} | own
 
 
