@@ -6,6 +6,7 @@ import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes
 from warren.config import Incidents, NotifierLock, Route, read
+from warren.config.summary import summary
 
 BOT = '[notifier.bot]\nclass-name = "slack"\ntoken = "xoxb-1"\nchannel = "#lag"\n'
 LOCK = '[notifier-lock]\nclass-name = "kafka"\n'
@@ -110,3 +111,14 @@ def test_the_lock_and_the_place_of_incidents(tmp_path: Path) -> None:
     config = loaded(tmp_path, SMALLEST + text)
     assert config.notifier_lock == NotifierLock("kafka", None, "warren-notifier", 20)
     assert config.incidents == Incidents(None, "local", "told")
+
+
+def test_the_summary_says_who_hears_of_what_and_who_notifies(tmp_path: Path) -> None:
+    more = '[notifier.all]\nclass-name = "apprise"\nurl-open = "json://x"\nthreshold = 3\ngroup-denylist = "^test"\n'
+    *_, bot, rest, lock, place = summary(
+        loaded(tmp_path, SMALLEST + BOT + more + LOCK + '[[route]]\nnotifiers = ["bot"]')
+    )
+    assert bot == "notifier bot: slack, groups of 1 routes, from WARN on"
+    assert rest == "notifier all: apprise, groups but not ^test, from ERR on"
+    assert lock == "of several Warrens one notifies, by a lock in Kafka"
+    assert place == "incidents are shared in the topic warren-incidents of local"

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from warren.config.auth_file import Role
 from warren.config.findings import Findings
+from warren.config.outward import Notifier
 from warren.config.sections import Config, Consumer
+from warren.domain.rules import Status
 
 
 def summary(config: Config) -> Iterator[str]:
@@ -21,6 +23,20 @@ def summary(config: Config) -> Iterator[str]:
     for server in config.listeners.values():
         port = f"port {server.port}" if server.port else "a free port"
         yield f"HTTP{'S' if server.tls else ''} at {server.host or 'all interfaces'}, {port}, for {_askers(config)}"
+    yield from _notifying(config)
+
+
+def _notifying(config: Config) -> Iterator[str]:
+    for notifier in config.notifiers.values():
+        named = [route for route in config.routes if notifier.name in route.notifiers]
+        whom = f"groups of {len(named)} routes" if named else f"groups{_wanted(notifier)}"
+        yield f"notifier {notifier.name}: {notifier.class_name}, {whom}, from {Status(notifier.threshold).name} on"
+    if config.has_rivals:
+        where = f"ZooKeeper at {', '.join(config.zookeeper.servers)}" if config.zookeeper else "Kafka"
+        yield f"of several Warrens one notifies, by a lock in {where}"
+    if config.has_shared_incidents:
+        cluster = config.incidents.cluster or next(iter(config.clusters))
+        yield f"incidents are shared in the topic {config.incidents.topic} of {cluster}"
 
 
 def _askers(config: Config) -> str:
@@ -30,9 +46,9 @@ def _askers(config: Config) -> str:
     return f"whom {config.auth.file} names: {roles.count(Role.READ)} read, {roles.count(Role.ADMIN)} admin"
 
 
-def _wanted(consumer: Consumer) -> str:
-    allowed = f" that match {consumer.group_allowlist}" if consumer.group_allowlist else ""
-    denied = f" but not {consumer.group_denylist}" if consumer.group_denylist else ""
+def _wanted(section: Consumer | Notifier) -> str:
+    allowed = f" that match {section.group_allowlist}" if section.group_allowlist else ""
+    denied = f" but not {section.group_denylist}" if section.group_denylist else ""
     return allowed + denied
 
 
