@@ -9,7 +9,7 @@ WarrenError
 │   ├── CorruptSnapshot  a file is missing, cut short or not what its manifest says
 │   └── Fenced           another writer took over the data directory
 ├── ClusterError         a Kafka cluster did not answer or refused
-├── RequestError         an HTTP request that cannot be understood
+├── RequestError         an HTTP request that cannot be understood or met
 └── DemoError            the demo's own Kafka or consumers did not come up
 """
 
@@ -61,7 +61,11 @@ class ClusterError(WarrenError):
 
 
 class RequestError(WarrenError):
-    """An HTTP request that cannot be understood; says why."""
+    """An HTTP request that cannot be understood or met; says why, and is answered with its status."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class DemoError(WarrenError):
