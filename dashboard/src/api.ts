@@ -49,6 +49,23 @@ export interface Overview {
   clusters: Cluster[]
   worst: Worst[]
   changed: Changed[]
+  notifying: { state: Duty; why: string }
+}
+
+/** Whether this Warren notifies. */
+export type Duty = "alone" | "active" | "standby" | "away" | "unknown"
+
+export interface Notifiers {
+  duty: { state: Duty; since: number | null; why: string }
+  notifiers: {
+    name: string
+    class: string
+    waiting: number
+    sent: number
+    given_up: number
+    last_sent: number | null
+    trouble: string
+  }[]
 }
 
 /** Every group, a list a column. */
@@ -101,9 +118,40 @@ export interface Incident {
   closed: number | null
   status: GroupStatus
   worst: GroupStatus
+  team: string
+  acknowledged: { time: number; by: string; why: string } | null
+  silenced: boolean
   changes: { time: number; status: GroupStatus }[]
   partition_count: number
   partitions: { topic: string; partition: number; status: Status; lag: number | null }[]
+}
+
+export interface Message {
+  notifier: string
+  event: string
+  due: number
+  sent: number | null
+  given_up: number | null
+  attempts: number
+  trouble: string
+  why: string
+  channel: string
+}
+
+/** An incident with what was said of it. */
+export interface ToldIncident extends Incident {
+  message_count: number
+  messages: Message[]
+}
+
+export interface Silence {
+  id: string
+  cluster: string
+  group: string
+  from: number
+  until: number
+  by: string
+  why: string
 }
 
 export interface Moment {
@@ -149,7 +197,16 @@ export class Refused extends Error {
 
 /** Asks for a path below the page's own, so that it works behind a proxy that adds a prefix. */
 export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const answer = await fetch(path, { signal, headers: { Accept: "application/json" } })
+  return answered(await fetch(path, { signal, headers: { Accept: "application/json" } }))
+}
+
+/** Wants something changed. */
+export async function tell(method: "POST" | "DELETE", path: string, body?: object): Promise<void> {
+  const sent = body && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }
+  await answered(await fetch(path, { method, ...sent }))
+}
+
+async function answered<T>(answer: Response): Promise<T> {
   const said = await answer.json().catch(() => null)
   if (!answer.ok) throw new Refused(answer.status, said?.message ?? `the server answered ${answer.status}`)
   return said as T
@@ -159,4 +216,5 @@ const name = encodeURIComponent
 
 export const groupPath = (cluster: string, group: string, what: string) =>
   `v3/kafka/${name(cluster)}/consumer/${name(group)}/${what}`
+export const incidentPath = (id: string) => `v3/incidents/${name(id)}`
 export const topicPath = (cluster: string, topic: string) => `v3/kafka/${name(cluster)}/topic/${name(topic)}/detail`

@@ -50,6 +50,12 @@ export function follow() {
 export const stale = computed(() => trouble.value ?? overview.value?.not_ready ?? null)
 
 const sequence = computed(() => overview.value?.sequence ?? null)
+const touched = signal(0)
+
+/** Somebody has changed something: all that is shown is asked for again. */
+export function touch() {
+  touched.value++
+}
 
 export interface Asked<T> {
   data: T | null
@@ -62,10 +68,12 @@ export function useLive<T>(path: string): Asked<T> {
   useEffect(() => {
     const stop = new AbortController()
     let isUnderWay = false
+    let isOutdated = false
     const look = () => {
       // One question at a time: a slow answer is not asked for twice.
       if (isUnderWay) return
       isUnderWay = true
+      isOutdated = false
       ask<T>(path, stop.signal)
         .then((data) => setAsked({ path, data, refusal: null }))
         .catch((error) => {
@@ -73,6 +81,7 @@ export function useLive<T>(path: string): Asked<T> {
         })
         .finally(() => {
           isUnderWay = false
+          if (isOutdated && !stop.signal.aborted) look()
         })
     }
     look()
@@ -83,8 +92,16 @@ export function useLive<T>(path: string): Asked<T> {
       if (known !== null && newest !== known) look()
       known = newest
     })
+    const held = touched.peek()
+    const forget = effect(() => {
+      if (touched.value === held) return
+      // An answer that is under way may be from before the change.
+      isOutdated = isUnderWay
+      look()
+    })
     return () => {
       dispose()
+      forget()
       stop.abort()
     }
   }, [path])

@@ -1,8 +1,10 @@
 import { render } from "preact"
 import { useEffect, useRef } from "preact/hooks"
+import { said } from "./act"
 import { follow, now, overview, stale } from "./live"
 import { GroupPage } from "./pages/group"
 import { GroupsPage } from "./pages/groups"
+import { IncidentPage } from "./pages/incident"
 import { IncidentsPage } from "./pages/incidents"
 import { OverviewPage } from "./pages/overview"
 import { TopicPage } from "./pages/topic"
@@ -15,11 +17,16 @@ const PAGES = {
   overview: OverviewPage,
   groups: GroupsPage,
   incidents: IncidentsPage,
+  incident: IncidentPage,
   group: GroupPage,
   topic: TopicPage,
   nowhere: Nowhere,
 }
-const TITLES: Partial<Record<keyof typeof PAGES, string>> = { groups: "Groups", incidents: "Incidents" }
+const TITLES: Partial<Record<keyof typeof PAGES, string>> = {
+  groups: "Groups",
+  incidents: "Incidents",
+  incident: "Incident",
+}
 
 function Nowhere() {
   return (
@@ -35,7 +42,7 @@ function App() {
   const view = [page, ...names].join("/")
   const main = useRef<HTMLElement>(null)
   useEffect(() => {
-    document.title = [names.at(-1) ?? TITLES[page], "Warren"].filter(Boolean).join(" · ")
+    document.title = [TITLES[page] ?? names.at(-1), "Warren"].filter(Boolean).join(" · ")
     scrollTo(0, 0)
   }, [view])
   return (
@@ -79,6 +86,9 @@ function App() {
       <main id="main" tabIndex={-1} ref={main}>
         <Page key={view} />
       </main>
+      <p class="said" aria-live="polite">
+        {said.value}
+      </p>
     </>
   )
 }

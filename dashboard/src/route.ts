@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 
 export interface Place {
-  page: "overview" | "groups" | "incidents" | "group" | "topic" | "nowhere"
+  page: "overview" | "groups" | "incidents" | "incident" | "group" | "topic" | "nowhere"
   names: string[]
   wishes: URLSearchParams
 }
@@ -19,6 +19,7 @@ export function placeOf(hash: string): Place {
   const [page, ...names] = parts
   if (page === "") return { page: "overview", names: [], wishes }
   if ((page === "groups" || page === "incidents") && names.length === 0) return { page, names, wishes }
+  if (page === "incident" && names.length === 1) return { page, names, wishes }
   if ((page === "group" || page === "topic") && names.length === 2) return { page, names, wishes }
   return { page: "nowhere", names: [], wishes }
 }
@@ -44,3 +45,20 @@ export function wish(changes: Record<string, string>) {
 export const groupLink = (cluster: string, group: string, wishes: Record<string, string> = {}) =>
   hashOf("group", [cluster, group], wishes)
 export const topicLink = (cluster: string, topic: string) => hashOf("topic", [cluster, topic])
+export const incidentLink = (id: string) => hashOf("incident", [id])
+
+const PATTERN_MOST = 500
+
+/** A name as a pattern that fits it: what cannot be typed becomes "any one", what is too long "any more". */
+function patternOf(name: string): string {
+  const typed = name.replace(/[\p{Cc}\u2028\u2029]/gu, "?")
+  const letters = [...typed]
+  return letters.length > PATTERN_MOST ? `${letters.slice(0, PATTERN_MOST - 1).join("")}*` : typed
+}
+
+/** To the form in which a group is silenced, filled in; a list that is in sight stays as it is. */
+export function silenceLink(cluster: string, group: string): string {
+  const { page, wishes } = place.value
+  const kept = page === "incidents" ? Object.fromEntries(wishes) : {}
+  return hashOf("incidents", [], { ...kept, for_cluster: patternOf(cluster), for_group: patternOf(group) })
+}

@@ -10,7 +10,7 @@ WarrenError
 │   └── Fenced           another writer took over the data directory
 ├── ClusterError         a Kafka cluster did not answer or refused
 ├── OutOfStep            the incidents that several Warrens share could not be read or written
-├── RequestError         an HTTP request that cannot be understood
+├── RequestError         an HTTP request that cannot be understood or met
 └── DemoError            the demo's own Kafka or consumers did not come up
 """
 
@@ -66,7 +66,11 @@ class OutOfStep(WarrenError):  # noqa: N818
 
 
 class RequestError(WarrenError):
-    """An HTTP request that cannot be understood; says why."""
+    """An HTTP request that cannot be understood or met; says why, and is answered with its status."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class DemoError(WarrenError):

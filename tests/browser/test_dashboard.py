@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, expect
 
 from tests.kit.browsers import a_browser, barriers, picture
 from tests.kit.demos import Demo, running_demo
@@ -132,7 +133,7 @@ def test_groups_are_searched_filtered_and_sorted_by_keyboard(demo: Demo, page: P
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("inventory-pair")
-    expect(page.get_by_role("table")).to_contain_text("/")
+    expect(page.get_by_role("table", name="Partitions of this group")).to_contain_text("/")
 
     page.goto(f"{demo.url}/#/groups?topic=payments")
     expect(rows.filter(has_text="settlement-transactional")).to_have_count(1)
@@ -190,22 +191,142 @@ def test_incidents_are_listed_open_and_closed(demo: Demo, page: Page) -> None:
     assert "state=closed" in page.url
 
 
+def test_an_incident_is_acknowledged_and_its_group_silenced_for_a_while(demo: Demo, page: Page) -> None:
+    page.goto(f"{demo.url}/#/incidents?state=open")
+    stalled = page.locator(".incidents li").filter(has_text="email-stalled")
+    stalled.get_by_role("button", name="Acknowledge").click()
+    expect(stalled.get_by_label("Your name")).to_be_focused()
+    page.keyboard.type("ann <b>")
+    stalled.get_by_label("What you do about it").fill("I restart it")
+    assert barriers(page) == []
+    page.keyboard.press("Enter")
+    expect(stalled.locator(".state")).to_have_text(re.compile(r"Acknowledged by ann <b> \d+ s ago: I restart it"))
+    expect(page.locator("[aria-live=polite]")).to_have_text("email-stalled is acknowledged")
+
+    stalled.get_by_role("link", name="Silence…").click()
+    form = page.get_by_role("form", name="Silence groups")
+    expect(form.get_by_label("Why")).to_be_focused()
+    expect(form.get_by_label("Group")).to_have_value("email-stalled")
+    expect(form.get_by_label("Cluster")).to_have_value("demo")
+    expect(form.get_by_label("Your name")).to_have_value("ann <b>")
+    page.keyboard.type("a release")
+    form.get_by_role("combobox").select_option("1 day")
+    form.get_by_role("button", name="Silence").click()
+    listed = page.get_by_role("region", name="Silences").get_by_role("listitem")
+    expect(listed).to_have_text(
+        re.compile("email-stalled in demo.*a release.*ann <b>, until .*, (1 d 0 h|23 h .*) more")
+    )
+    expect(stalled.locator(".state")).to_contain_text("silenced")
+    assert "state=open" in page.url
+    assert barriers(page) == []
+    picture(page, "silences")
+
+    page.goto(group_url(demo, "email-stalled"))
+    expect(page.locator(".title .state")).to_have_text(re.compile("silenced.*Acknowledged by ann <b>"))
+    page.get_by_role("link", name="Silence…", exact=True).click()
+    expect(page.get_by_role("form").get_by_label("Why")).to_be_focused()
+    page.reload()
+    expect(page.get_by_role("form").get_by_label("Your name")).to_have_value("ann <b>")
+    expect(listed).to_have_count(1)
+    listed.get_by_role("button", name="End").click()
+    expect(listed).to_have_count(0)
+    stalled.get_by_role("button", name="Take back").click()
+    expect(stalled.get_by_role("button", name="Acknowledge")).to_be_visible()
+    expect(stalled.locator(".state")).to_have_count(0)
+
+
+def test_what_the_server_refuses_is_said_where_it_was_asked_for(demo: Demo, browser: Browser) -> None:
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(f"{demo.url}/#/incidents?for_cluster=demo&for_group=x*")
+        form = page.get_by_role("form", name="Silence groups")
+        form.get_by_label("Why").fill(" ")
+        form.get_by_role("button", name="Silence").click()
+        expect(form.get_by_role("alert")).to_have_text("Not done: by must be a text of 1 to 100 characters on one line")
+        page.route("**/v3/silences", lambda route: route.fulfill(status=403, json={"message": "no"}))
+        form.get_by_role("button", name="Silence").click()
+        expect(form.get_by_role("alert")).to_have_text("Not done: you need the admin role for this")
+        expect(form.get_by_label("Group")).to_have_value("x*")
+
+
+MESSAGE = {
+    "event": "open",
+    "due": 1000,
+    "sent": 2000,
+    "given_up": None,
+    "attempts": 0,
+    "trouble": "",
+    "why": "it is ERR",
+}
+NOTIFIER = {"class": "http", "waiting": 0, "sent": 7, "given_up": 1, "last_sent": 1000, "trouble": ""}
+
+
+@contextmanager
+def with_notifiers(page: Page) -> Iterator[None]:
+    """The demo notifies nobody: what a server that does would say besides is put in."""
+
+    def answer(route: Route) -> None:
+        got = route.fetch()
+        said = got.json()
+        away = {"state": "away", "why": "the lock is lost", "since": 1000}
+        if "overview" in said:
+            said["overview"]["notifying"] = away
+        if "notifiers" in said:
+            stuck = NOTIFIER | {"name": "mail", "waiting": 2, "trouble": "no answer from <mail>"}
+            said |= {"duty": away, "notifiers": [NOTIFIER | {"name": "hook"}, stuck]}
+        if "incident" in said:
+            late = {"sent": None, "attempts": 3, "trouble": "no answer from <mail>"}
+            told = [
+                MESSAGE | {"notifier": "hook", "channel": "#x"},
+                MESSAGE | late | {"notifier": "mail", "channel": ""},
+            ]
+            said["incident"] |= {"messages": told, "message_count": 2}
+        route.fulfill(response=got, json=said)
+
+    page.route(re.compile("/v3/(overview|notifiers|incidents/.*)$"), answer)
+    yield
+    # A page asks again and again, and may just do so.
+    page.unroute_all(behavior="ignoreErrors")
+
+
+def test_everybody_sees_who_was_told_and_who_was_not(demo: Demo, page: Page) -> None:
+    with with_notifiers(page):
+        page.goto(demo.url)
+        notice = page.get_by_role("region", name="Notifying")
+        expect(notice).to_contain_text("This Warren does not notify: the lock is lost")
+        expect(notice).to_contain_text("2 messages wait for mail: no answer from <mail>")
+        assert barriers(page) == []
+        page.goto(f"{demo.url}/#/incidents?state=open")
+        expect(page.get_by_role("region", name="Notifiers")).to_contain_text("7 sent")
+        page.locator(".incidents li").filter(has_text="email-stalled").get_by_role("link", name="Who was told").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("email-stalled.*ERR"))
+        hook, mail = page.locator("tbody tr").all()
+        expect(hook).to_have_text(re.compile("^hook#xopenit is ERR1970.*1970"))
+        expect(mail).to_have_text(re.compile("^mailopen.*Not yet, 3 attemptsno answer from <mail>$"))
+        expect(page.get_by_role("region", name="Its course")).to_contain_text("3 partitions: orders")
+        assert barriers(page) == []
+        picture(page, "incident")
+
+
 def test_on_a_phone_in_the_dark(demo: Demo, browser: Browser) -> None:
     with browser.new_context(viewport=PHONE, color_scheme="dark", has_touch=True, is_mobile=True) as context:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        for name, path, landmark in (
-            ("overview", "#/", ".worst li"),
-            ("groups", "#/groups", ".body .row"),
-            ("group", "#/group/demo/email-stalled", ".map .cell"),
-            ("topic", "#/topic/demo/orders", ".readers li"),
-            ("incidents", "#/incidents", ".incidents li"),
-        ):
-            page.goto(f"{demo.url}/{path}")
-            expect(page.locator(landmark).first).to_be_visible()
-            assert too_wide(page) == []
-            assert barriers(page) == []
-            picture(page, f"phone-{name}")
+        incident = page.request.get(f"{demo.url}/v3/incidents?state=open").json()["incidents"][0]["id"]
+        with with_notifiers(page):
+            for name, path, landmark in (
+                ("overview", "#/", ".worst li"),
+                ("groups", "#/groups", ".body .row"),
+                ("group", "#/group/demo/email-stalled", ".map .cell"),
+                ("topic", "#/topic/demo/orders", ".readers li"),
+                ("incidents", "#/incidents", ".incidents li"),
+                ("incident", f"#/incident/{incident}", ".told tr"),
+            ):
+                page.goto(f"{demo.url}/{path}")
+                expect(page.locator(landmark).first).to_be_visible()
+                assert too_wide(page) == []
+                assert barriers(page) == []
+                picture(page, f"phone-{name}")
         page.get_by_role("button", name="Turn the page light").click()
         assert page.evaluate("document.documentElement.dataset.theme") == "light"
         page.reload()
@@ -219,6 +340,8 @@ def test_a_group_that_is_not_there_and_a_place_that_is_none(demo: Demo, browser:
         expect(page.get_by_text("There is no such group in demo now")).to_be_visible()
         page.goto(f"{demo.url}/#/nowhere/%E0%A4%A")
         expect(page.get_by_text("There is nothing at this address")).to_be_visible()
+        page.goto(f"{demo.url}/#/incident/nobody")
+        expect(page.get_by_text("There is no such incident")).to_be_visible()
 
 
 def test_a_server_that_is_gone_is_told_and_what_was_seen_stays(demo: Demo, browser: Browser) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from warren.config import Auth, Config
 from warren.config.auth_file import parse_entries
-from warren.web.auth import Guard, Role
+from warren.web.auth import Guard, Role, user_of
 
 FILE = b"""
 read token reader
@@ -79,6 +79,22 @@ def test_whoever_knows_a_secret_has_its_role(header: bytes, role: Role) -> None:
 )
 def test_anyone_else_is_a_stranger(header: bytes | None) -> None:
     assert GUARD.role_of(header) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "user"),
+    [
+        (basic("ada:alpha"), "ada"),
+        (basic("zoë:a:b").replace(b"Basic", b"BASIC"), "zoë"),
+        (basic(":alpha"), ""),
+        (basic("ada"), None),
+        (b"Bearer jeton", None),
+        (b"Basic " + b64encode(b"\xff:x"), None),
+        (b"", None),
+    ],
+)
+def test_who_comes_with_a_password_has_a_name(header: bytes, user: str | None) -> None:
+    assert user_of(header) == user
 
 
 @given(st.binary() | st.binary().map(b64encode), st.sampled_from([b"", b"Basic ", b"Bearer "]))

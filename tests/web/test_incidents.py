@@ -40,8 +40,9 @@ def test_an_incident_has_its_course_and_its_partitions(client: Client, town: Tow
     assert [one["partition"] for one in stalled.pop("partitions")] == [0, 1, 2]
     opened = town.now_ms - 1000
     assert stalled == {
-        "cluster": "one", "group": "stalled", "opened": opened, "closed": None, "status": "ERR", "worst": "ERR",
-        "acknowledged": None, "changes": [{"time": opened, "status": "ERR"}], "partition_count": 3, "told": [],
+        "cluster": "one", "group": "stalled", "team": "", "opened": opened, "closed": None, "status": "ERR",
+        "worst": "ERR", "acknowledged": None, "silenced": False, "changes": [{"time": opened, "status": "ERR"}],
+        "partition_count": 3, "told": [],
     }  # fmt: skip
     [slow] = client.json("/v3/incidents?group=slow")["incidents"]
     assert (slow["status"], slow["worst"], slow["closed"]) == ("OK", "WARN", town.now_ms)

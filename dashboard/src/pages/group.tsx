@@ -1,13 +1,14 @@
 // One group: what is wrong with it, since when, how bad, and who owns it.
 import { useMemo, useState } from "preact/hooks"
-import { type Explanation, groupPath, type Moment, type Partition } from "../api"
+import { type Explanation, groupPath, type Incident, type Moment, type Partition } from "../api"
 import { now, useLive } from "../live"
 import { Chart } from "../parts/chart"
+import { IncidentState } from "../parts/incident"
 import { keyOf, PartitionMap } from "../parts/partition-map"
 import { Badge, Card, Fact, Later, RANGES, RangePicker, rangeOf, Since } from "../parts/small"
 import { type Column, type Order, orderOf, orderText, Table } from "../parts/table"
 import { Timeline } from "../parts/timeline"
-import { place, topicLink, wish } from "../route"
+import { place, silenceLink, topicLink, wish } from "../route"
 import { GroupIncidents } from "./incidents"
 import { clock, exact, MEANING, RANK, short, span } from "../words"
 
@@ -50,6 +51,9 @@ export function GroupPage() {
 function Known({ explanation }: { explanation: Explanation }) {
   const { cluster, group, partitions } = explanation
   const { wishes } = place.value
+  const mine = new URLSearchParams({ cluster, group, limit: "10" })
+  const incidents = useLive<{ incidents: Incident[] }>(`v3/incidents?${mine}`).data?.incidents ?? []
+  const current = incidents.find((one) => !one.closed)
   const worst = useMemo(() => [...partitions].sort(worseFirst)[0], [partitions])
   const wanted = wishes.get("partition")
   const chosen = partitions.find((one) => keyOf(one) === wanted) ?? null
@@ -82,8 +86,12 @@ function Known({ explanation }: { explanation: Explanation }) {
               The cluster cannot be judged for <Since at={explanation.unknown_since} />: this is what was last known.
             </p>
           )}
+          {current && <IncidentState incident={current} />}
         </div>
-        <Share />
+        <div class="share">
+          <Share />
+          <a href={silenceLink(cluster, group)}>Silence…</a>
+        </div>
       </header>
       <dl class="facts">
         <Fact label="Lag">
@@ -112,7 +120,7 @@ function Known({ explanation }: { explanation: Explanation }) {
       </Card>
       {chosen && <Window cluster={cluster} group={group} partition={chosen} close={() => wish({ partition: "" })} />}
       <History cluster={cluster} group={group} />
-      <GroupIncidents cluster={cluster} group={group} />
+      <GroupIncidents cluster={cluster} group={group} incidents={incidents} />
       <Partitions cluster={cluster} partitions={partitions} chosen={wanted} choose={choose} />
     </div>
   )
@@ -134,12 +142,12 @@ function Share() {
     setTimeout(() => say(""), 3000)
   }
   return (
-    <div class="share">
+    <>
       <button type="button" onClick={copy}>
         Copy link to this view
       </button>
       <output>{said}</output>
-    </div>
+    </>
   )
 }
 

@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks"
 import type { Cluster, ClusterMoments } from "../api"
 import { now, overview, useLive } from "../live"
 import { Chart } from "../parts/chart"
+import { NotifyingNotice } from "../parts/notifying"
 import { Badge, Card, Fact, GroupName, RANGES, RangePicker, rangeOf, Since } from "../parts/small"
 import { groupLink, hashOf, place, wish } from "../route"
 import { exact, rate, short, span } from "../words"
@@ -13,21 +14,24 @@ export function OverviewPage() {
   const seen = overview.value
   if (!seen) return <p class="empty">Waiting for the first answer.</p>
   return (
-    <div class="overview">
-      <Card title="Clusters">
-        <ul class="clusters">
-          {seen.clusters.map((cluster) => (
-            <ClusterTile key={cluster.name} cluster={cluster} />
-          ))}
-        </ul>
-      </Card>
-      <Worst />
-      <div class="stack">
-        <TotalLag />
-        <ChangedCard />
-        <Health />
+    <>
+      <NotifyingNotice />
+      <div class="overview">
+        <Card title="Clusters">
+          <ul class="clusters">
+            {seen.clusters.map((cluster) => (
+              <ClusterTile key={cluster.name} cluster={cluster} />
+            ))}
+          </ul>
+        </Card>
+        <Worst />
+        <div class="stack">
+          <TotalLag />
+          <ChangedCard />
+          <Health />
+        </div>
       </div>
-    </div>
+    </>
   )
 }
 

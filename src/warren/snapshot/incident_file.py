@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS letters (
 ) STRICT;
 CREATE INDEX IF NOT EXISTS to_send ON letters (listener, due_ms, key) WHERE sent_ms IS NULL AND given_up_ms IS NULL;
 CREATE INDEX IF NOT EXISTS of_incident ON letters (incident);
+CREATE INDEX IF NOT EXISTS to_count ON letters (listener, sent_ms, given_up_ms);
 CREATE TABLE IF NOT EXISTS storms (
     id TEXT PRIMARY KEY, listener TEXT NOT NULL, cluster TEXT NOT NULL, opened_ms INTEGER NOT NULL,
     grown_ms INTEGER NOT NULL, told TEXT NOT NULL, total INTEGER NOT NULL, untold INTEGER NOT NULL

@@ -1,12 +1,14 @@
 """Letters: messages that are due, as the book of incidents holds them until they are sent."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from warren.domain.incidents import Event
+from warren.snapshot.incident_file import reading
 
 COLUMNS = (
     "key", "listener", "event", "incident", "cluster", "name", "opened_ms", "due_ms", "why", "team",
@@ -51,6 +53,19 @@ class Letter:
     def is_storm(self) -> bool:
         """Whether it tells of many groups at once."""
         return "groups" in self.result
+
+
+def read_letters(data_dir: Path, incident: str, most: int) -> tuple[list[Letter], int]:
+    """The last letters about an incident in their order, without what they say of the group, and how many there are."""
+    # What they say can be large, and an incident that nobody mends has a reminder a minute.
+    columns = ", ".join("'{}'" if name == "result" else name for name in COLUMNS)
+    last = f"SELECT {columns} FROM letters WHERE incident = ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608 - our own words
+    with reading(data_dir) as book:
+        if book is None:
+            return [], 0
+        found = book.execute(last, (incident, most)).fetchall()
+        count = book.execute("SELECT count(*) FROM letters WHERE incident = ?", (incident,)).fetchone()[0]
+    return [to_letter(row) for row in reversed(found)], count
 
 
 def to_row(letter: Letter) -> tuple[Any, ...]:

@@ -35,6 +35,10 @@ class Silence:
     by: str
     why: str
 
+    def is_in_force(self, now_ms: int) -> bool:
+        """Whether it holds at a moment."""
+        return self.from_ms <= now_ms < self.until_ms
+
 
 Wish = Acknowledgement | Silence
 
@@ -94,3 +98,11 @@ def read_silences(data_dir: Path, after_ms: int) -> list[Silence]:
     """The silences that are not over at a moment; none where nobody has said anything yet."""
     with reading(data_dir) as book:
         return [] if book is None else silences_in(book, after_ms)
+
+
+def count_silences(data_dir: Path, now_ms: int) -> int:
+    """How many silences are in force; none where that cannot be read just now."""
+    try:
+        return sum(one.is_in_force(now_ms) for one in read_silences(data_dir, now_ms))
+    except sqlite3.Error:
+        return 0

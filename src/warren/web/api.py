@@ -5,7 +5,6 @@ import logging
 import platform
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,19 +13,20 @@ from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.logs import LEVELS, set_level
-from warren.snapshot.incidents import Wanted, read_incidents
 from warren.snapshot.lake import cluster_history, clusters_history, group_history
 from warren.snapshot.requests import Kind, RequestBox
 from warren.web import assets, bulk, config_answers, groups, metrics
 from warren.web.follow import Follower
 from warren.web.go_json import dumps
 from warren.web.http import TEXT, Answer, Handler, Packed, Request, Route, json_answer, number_in
-from warren.web.incidents import incident_answer
+from warren.web.incidents import IncidentAnswers
 from warren.web.index import Index
-from warren.web.openapi import BEFORE_MOST, HOURS_MOST, INCIDENTS, INCIDENTS_MOST, document
+from warren.web.openapi import HOURS_MOST, document
 from warren.web.overview import group_columns, overview, topic_detail
 from warren.web.page import PAGE, PAGE_POLICY
 from warren.web.readiness import not_ready
+from warren.web.speaker import Speaker
+from warren.web.wishes import WishAnswers
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,11 @@ class Api:
         self._follower = follower
         self._requests = requests
         self._clock_ms = clock_ms
-        self._host = platform.node()
+        self._speaker = Speaker(platform.node())
+        self._host_json = dumps(self._speaker.host)
         self._all_groups: tuple[Index | None, Packed | None] = (None, None)
-        self._host_json = dumps(self._host)
+        self._incidents = IncidentAnswers(config, self._speaker, clock_ms)
+        self._wishes = WishAnswers(config, self._speaker, self._incidents, clock_ms)
 
     @property
     def index(self) -> Index:
@@ -71,8 +73,11 @@ class Api:
         def get(path: str, answer: Callable[[Request], Answer], **traits: bool) -> Route:
             return Route(path, {"GET": Handler(answer, **traits)})
 
-        level = {"GET": Handler(self.log_level), "POST": Handler(self.set_log_level, is_admin=True, is_slow=True)}
-        delete = Handler(self.delete, is_admin=True, is_slow=True)
+        def admin(answer: Callable[[Request], Answer]) -> Handler:
+            return Handler(answer, is_admin=True, is_slow=True)
+
+        level = {"GET": Handler(self.log_level), "POST": admin(self.set_log_level)}
+        delete = admin(self.delete)
         return [
             get("/burrow/admin", self.admin, is_open=True),
             get("/burrow/admin/ready", self.ready, is_open=True),
@@ -84,7 +89,18 @@ class Api:
             get("/v3/overview", self.overview, is_slow=True),
             get("/v3/groups", self.all_groups, is_slow=True),
             get("/v3/history", self.all_history, is_slow=True),
-            get("/v3/incidents", self.incidents, is_slow=True),
+            get("/v3/incidents", self._incidents.incidents, is_slow=True),
+            get("/v3/incidents/{incident}", self._incidents.incident, is_slow=True),
+            Route(
+                "/v3/incidents/{incident}/acknowledge",
+                {"POST": admin(self._wishes.acknowledge), "DELETE": admin(self._wishes.take_back)},
+            ),
+            Route(
+                "/v3/silences",
+                {"GET": Handler(self._wishes.silences, is_slow=True), "POST": admin(self._wishes.silence)},
+            ),
+            Route("/v3/silences/{silence}", {"DELETE": admin(self._wishes.end_silence)}),
+            get("/v3/notifiers", self._incidents.notifiers, is_slow=True),
             get("/v3/kafka", self.clusters, is_cached=True),
             get("/v3/kafka/{cluster}", self.cluster, is_cached=True),
             get("/v3/kafka/{cluster}/lag", self.cluster_lag, is_slow=True),
@@ -129,12 +145,12 @@ class Api:
 
     def asset(self, request: Request) -> Answer:
         """A file of the dashboard."""
-        return assets.asset(request) or self._error(request, 404, "there is no such file")
+        return assets.asset(request) or self._speaker.error(request, 404, "there is no such file")
 
     def overview(self, request: Request) -> Answer:
         """All clusters at a glance: the worst groups, what has changed within the hour, how the pipeline is."""
         found = overview(self.index, self._config, self._clock_ms())
-        return self._good(request, "overview returned", overview=found)
+        return self._speaker.good(request, "overview returned", overview=found)
 
     def all_groups(self, request: Request) -> Answer:
         """All groups of all clusters, a list a column."""
@@ -143,7 +159,7 @@ class Api:
         if topic or held is None or held_of is not index:
             body = b'{"error":false,"message":"groups returned","groups":%b,"request":%b}' % (
                 group_columns(index, topic or None),
-                dumps(self._about(request)),
+                dumps(self._speaker.about(request)),
             )
             held = Packed.of(body)
             if not topic:
@@ -154,27 +170,11 @@ class Api:
         """The lag of every cluster and how many of its groups had which verdict over time, a list a column."""
         table = clusters_history(self._config.pipeline.data_dir, self._since_ms(request))
         columns = {name: table[name].to_pylist() for name in table.schema.names}
-        return self._good(request, "history returned", history=columns)
-
-    def incidents(self, request: Request) -> Answer:
-        """Groups in trouble, now and before: since when, how bad, until when; the newest first."""
-        query = request.query
-        state = query.get("state", ("",))[-1]
-        if state not in ("", "open", "closed"):
-            raise RequestError(f"unknown state {state[:20]!r}: an incident is open or closed")
-        wanted = Wanted(
-            cluster=query.get("cluster", (None,))[-1],
-            group=query.get("group", (None,))[-1],
-            is_open=None if not state else state == "open",
-            limit=number_in(query, "limit", INCIDENTS_MOST) or INCIDENTS,
-            before_ms=number_in(query, "before", BEFORE_MOST),
-        )
-        found = [incident_answer(entry) for entry in read_incidents(self._config.pipeline.data_dir, wanted)]
-        return self._good(request, "incidents returned", incidents=found)
+        return self._speaker.good(request, "history returned", history=columns)
 
     def clusters(self, request: Request) -> Answer:
         """All clusters."""
-        return self._good(request, "cluster list returned", clusters=sorted(self._config.clusters))
+        return self._speaker.good(request, "cluster list returned", clusters=sorted(self._config.clusters))
 
     def cluster(self, request: Request) -> Answer:
         """How a cluster is configured."""
@@ -184,14 +184,14 @@ class Api:
         """All groups of a cluster at once."""
         cluster = request.names["cluster"]
         if cluster not in self._config.clusters:
-            return self._error(request, 404, "cluster not found")
-        return bulk.answer(self.index, cluster, request.query, self._about(request))
+            return self._speaker.error(request, 404, "cluster not found")
+        return bulk.answer(self.index, cluster, request.query, self._speaker.about(request))
 
     def cluster_history(self, request: Request) -> Answer:
         """A cluster's lag and how many groups had which verdict over time."""
         cluster = request.names["cluster"]
         if cluster not in self._config.clusters:
-            return self._error(request, 404, "cluster not found")
+            return self._speaker.error(request, 404, "cluster not found")
         rows = cluster_history(self._config.pipeline.data_dir, cluster, self._since_ms(request)).to_pylist()
         points = [
             {
@@ -203,7 +203,7 @@ class Api:
             }
             for row in rows
         ]
-        return self._good(request, "cluster history returned", history=points)
+        return self._speaker.good(request, "cluster history returned", history=points)
 
     def _since_ms(self, request: Request) -> int:
         return self._clock_ms() - (number_in(request.query, "hours", HOURS_MOST) or 1) * 3_600_000
@@ -212,49 +212,51 @@ class Api:
         """The topics of a cluster."""
         cluster = request.names["cluster"]
         if cluster not in self._config.clusters:
-            return self._error(request, 404, "cluster not found")
+            return self._speaker.error(request, 404, "cluster not found")
         held = self.index.topics.get(cluster)
-        return self._good(request, "topic list returned", topics=held.names if held else [])
+        return self._speaker.good(request, "topic list returned", topics=held.names if held else [])
 
     def topic(self, request: Request) -> Answer:
         """The heads of a topic."""
         held = self.index.topics.get(request.names["cluster"])
         place = held.places.get(request.names["topic"]) if held else None
         if held is None or place is None or request.names["cluster"] not in self._config.clusters:
-            return self._error(request, 404, "cluster or topic not found")
+            return self._speaker.error(request, 404, "cluster or topic not found")
         first = int(held.first_row[place])
         heads = self.index.heads[first : first + int(held.partitions[place])]
-        return self._good(request, "topic offsets returned", offsets=np.where(heads == UNKNOWN, 0, heads).tolist())
+        return self._speaker.good(
+            request, "topic offsets returned", offsets=np.where(heads == UNKNOWN, 0, heads).tolist()
+        )
 
     def topic_consumers(self, request: Request) -> Answer:
         """The groups that read a topic."""
         cluster = request.names["cluster"]
         if cluster not in self._config.clusters:
-            return self._error(request, 404, "cluster not found")
+            return self._speaker.error(request, 404, "cluster not found")
         found = self.index.consumers_of(cluster, request.names["topic"])
-        return self._good(request, "consumers of topic returned", consumers=found)
+        return self._speaker.good(request, "consumers of topic returned", consumers=found)
 
     def topic_detail(self, request: Request) -> Answer:
         """A topic's heads, how fast they move, and its consumers with what each lags there."""
         cluster = request.names["cluster"]
         found = topic_detail(self.index, cluster, request.names["topic"]) if cluster in self._config.clusters else None
         if found is None:
-            return self._error(request, 404, "cluster or topic not found")
-        return self._good(request, "topic detail returned", topic=found)
+            return self._speaker.error(request, 404, "cluster or topic not found")
+        return self._speaker.good(request, "topic detail returned", topic=found)
 
     def consumers(self, request: Request) -> Answer:
         """The groups of a cluster."""
         cluster = request.names["cluster"]
         if cluster not in self._config.clusters:
-            return self._error(request, 404, "cluster not found")
-        return self._good(request, "consumer list returned", consumers=list(self.index.groups.get(cluster, {})))
+            return self._speaker.error(request, 404, "cluster not found")
+        return self._speaker.good(request, "consumer list returned", consumers=list(self.index.groups.get(cluster, {})))
 
     def consumer(self, request: Request) -> Answer:
         """A group's windows."""
         topics = groups.consumer_topics(self.index, request.names["cluster"], request.names["consumer"])
         if topics is None:
-            return self._error(request, 404, "cluster or consumer not found")
-        return self._good(request, "consumer detail returned", topics=topics)
+            return self._speaker.error(request, 404, "cluster or consumer not found")
+        return self._speaker.good(request, "consumer detail returned", topics=topics)
 
     def status(self, request: Request) -> Answer:
         """A group's verdict with the partitions that are not OK."""
@@ -282,15 +284,15 @@ class Api:
         only = groups.Only(topic, int(partition) if partition else None)
         found = groups.explained(self.index, request.names["cluster"], request.names["consumer"], only)
         if found is None:
-            return self._error(request, 404, "cluster or consumer not found")
-        return self._good(request, "consumer verdict explained", explanation=found)
+            return self._speaker.error(request, 404, "cluster or consumer not found")
+        return self._speaker.good(request, "consumer verdict explained", explanation=found)
 
     def history(self, request: Request) -> Answer:
         """A group's lag and verdict over time, a point a trigger, fewer of hours and days that are over."""
         cluster, group = request.names["cluster"], request.names["consumer"]
         rows = group_history(self._config.pipeline.data_dir, cluster, group, self._since_ms(request)).to_pylist()
         if not rows and self.index.number(cluster, group) is None:
-            return self._error(request, 404, "cluster or consumer not found")
+            return self._speaker.error(request, 404, "cluster or consumer not found")
         points = [
             {
                 "time": row["time_ms"],
@@ -302,7 +304,7 @@ class Api:
             }
             for row in rows
         ]
-        return self._good(request, "consumer history returned", history=points)
+        return self._speaker.good(request, "consumer history returned", history=points)
 
     def delete(self, request: Request) -> Answer:
         """Forget a group, or one topic of it, until it commits again."""
@@ -313,7 +315,7 @@ class Api:
             self._requests.ask(Kind.DELETE, self._clock_ms(), cluster=cluster, group=group, topic=topic)
             log.info("asked to delete %s%s of %s", group, f" on topic {topic}" if topic else "", cluster)
             self._follower.look()
-        return self._good(request, "consumer group removed")
+        return self._speaker.good(request, "consumer group removed")
 
     def config(self, request: Request) -> Answer:
         """The configuration of the server itself."""
@@ -321,7 +323,7 @@ class Api:
             {
                 "error": False,
                 "message": "main config returned",
-                "request": self._about(request),
+                "request": self._speaker.about(request),
                 **config_answers.main_config(self._config),
             }
         )
@@ -333,7 +335,7 @@ class Api:
             {
                 "error": False,
                 "message": "module list returned",
-                "request": self._about(request),
+                "request": self._speaker.about(request),
                 "coordinator": kind,
                 "modules": config_answers.module_names(self._config, kind),
             }
@@ -346,13 +348,13 @@ class Api:
     def _module_answer(self, request: Request, kind: str, name: str) -> Answer:
         module = config_answers.module_detail(self._config, kind, name)
         if module is None:
-            return self._error(request, 404, f"{kind} module not found")
-        return self._good(request, f"{kind} module detail returned", module=module)
+            return self._speaker.error(request, 404, f"{kind} module not found")
+        return self._speaker.good(request, f"{kind} module detail returned", module=module)
 
     def log_level(self, request: Request) -> Answer:
         """The level of the log."""
         level = _GO_LEVELS.get(logging.getLogger().level, "info")
-        return self._good(request, "log level returned", level=level)
+        return self._speaker.good(request, "log level returned", level=level)
 
     def set_log_level(self, request: Request) -> Answer:
         """Another level for the log, of this server at once and of the pipeline at its next cycle."""
@@ -360,23 +362,13 @@ class Api:
             wish = json.loads(request.body)
             level = ((None if wish is None else wish.get("level")) or "").lower()
         except (ValueError, AttributeError, RecursionError):
-            return self._error(request, 400, "could not decode message body")
+            return self._speaker.error(request, 400, "could not decode message body")
         if level not in _TO_SET or level not in LEVELS:
-            return self._error(request, 404, "unknown log level")
+            return self._speaker.error(request, 404, "unknown log level")
         set_level(level)
         self._requests.ask(Kind.LOGLEVEL, self._clock_ms(), level=level)
-        return self._good(request, "set log level")
-
-    def _about(self, request: Request) -> dict[str, str]:
-        return {"url": request.path, "host": self._host}
-
-    def _good(self, request: Request, message: str, **said: Any) -> Answer:  # noqa: ANN401
-        return json_answer({"error": False, "message": message, **said, "request": self._about(request)})
-
-    def _error(self, request: Request, status: int, message: str) -> Answer:
-        return json_answer({"error": True, "message": message, "request": self._about(request)}, status)
+        return self._speaker.good(request, "set log level")
 
     def refused(self, path: str, status: int, message: str) -> Answer:
         """An error of a request that reached nobody."""
-        about = {"url": path, "host": self._host}
-        return json_answer({"error": True, "message": message, "request": about}, status)
+        return self._speaker.refused(path, status, message)

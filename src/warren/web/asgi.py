@@ -144,7 +144,7 @@ class App:
                 self._keep(scope["raw_path"], answer, self._whole(answer))
             return answer
         except RequestError as error:
-            return self._api.refused(path, 400, str(error))
+            return self._api.refused(path, error.status, str(error))
         except _TooLargeError:
             return self._api.refused(path, 413, "the body is too large")
         except _GoneError:

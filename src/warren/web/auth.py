@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from warren.config import Config
 from warren.config.auth_file import Entry, Role, digest_of, who_basic, who_token
 
-__all__ = ["Guard", "Role"]
+__all__ = ["Guard", "Role", "user_of"]
 
 
 class Guard:
@@ -44,15 +44,34 @@ class Guard:
         return Role(found) if found else None
 
 
+def user_of(authorization: bytes) -> str | None:
+    """The name with which somebody came, if it was one and a password."""
+    basic = _basic(authorization)
+    try:
+        return basic[0].decode() if basic else None
+    except UnicodeDecodeError:
+        return None
+
+
 def _offered(authorization: bytes) -> tuple[bytes, bytes] | None:
-    scheme, _, words = authorization.strip().partition(b" ")
-    words = words.strip()
-    if scheme.lower() == b"bearer" and words:
+    scheme, words = _split(authorization)
+    if scheme == b"bearer" and words:
         return who_token(), digest_of(words)
-    if scheme.lower() != b"basic":
+    basic = _basic(authorization)
+    return (who_basic(basic[0]), digest_of(basic[1])) if basic else None
+
+
+def _basic(authorization: bytes) -> tuple[bytes, bytes] | None:
+    scheme, words = _split(authorization)
+    if scheme != b"basic":
         return None
     try:
         user, colon, password = b64decode(words, validate=True).partition(b":")
     except binascii.Error:
         return None
-    return (who_basic(user), digest_of(password)) if colon else None
+    return (user, password) if colon else None
+
+
+def _split(authorization: bytes) -> tuple[bytes, bytes]:
+    scheme, _, words = authorization.strip().partition(b" ")
+    return scheme.lower(), words.strip()

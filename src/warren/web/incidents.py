@@ -1,22 +1,134 @@
-"""Incidents as they are answered."""
+"""Incidents as they are answered: their course, whose they are, who was told, and who is to tell."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from warren.snapshot.incidents import Entry
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from warren.config import Config, Route
+from warren.domain.patterns import picks
+from warren.errors import RequestError
+from warren.snapshot.incidents import Entry, Wanted, read_incidents
+from warren.snapshot.letters import Letter, read_letters
+from warren.snapshot.notifiers import Tray, read_duty, read_trays
+from warren.snapshot.wishes import Silence, read_silences
+from warren.web.http import Answer, Request, number_in
+from warren.web.speaker import Speaker
+
+Value = dict[str, Any]
+
+INCIDENTS, INCIDENTS_MOST = 100, 10_000
+BEFORE_MOST = 2**53
+MESSAGES_MOST = 200
 
 
-def incident_answer(entry: Entry) -> dict[str, Any]:
+class IncidentAnswers:
+    """Answers from the book of incidents."""
+
+    def __init__(self, config: Config, speaker: Speaker, clock_ms: Callable[[], int]) -> None:
+        self._config = config
+        self._speaker = speaker
+        self._clock_ms = clock_ms
+        self._data_dir = config.pipeline.data_dir
+
+    def incidents(self, request: Request) -> Answer:
+        """Groups in trouble, now and before: since when, how bad, until when; the newest first."""
+        query = request.query
+        state = query.get("state", ("",))[-1]
+        if state not in ("", "open", "closed"):
+            raise RequestError(f"unknown state {state[:20]!r}: an incident is open or closed")
+        wanted = Wanted(
+            cluster=query.get("cluster", (None,))[-1],
+            group=query.get("group", (None,))[-1],
+            is_open=None if not state else state == "open",
+            limit=number_in(query, "limit", INCIDENTS_MOST) or INCIDENTS,
+            before_ms=number_in(query, "before", BEFORE_MOST),
+        )
+        found = self._answers(read_incidents(self._data_dir, wanted))
+        return self._speaker.good(request, "incidents returned", incidents=found)
+
+    def incident(self, request: Request) -> Answer:
+        """One incident, with what was said of it: to whom, when, and if not yet, why."""
+        return self.answer(request, "incident returned")
+
+    def answer(self, request: Request, message: str) -> Answer:
+        """The incident of a request, as it is now."""
+        entry = self.entry(request.names["incident"])
+        letters, count = read_letters(self._data_dir, entry.incident.id, MESSAGES_MOST)
+        [found] = self._answers([entry])
+        messages = {"message_count": count, "messages": [_message_answer(letter) for letter in letters]}
+        return self._speaker.good(request, message, incident={**found, **messages})
+
+    def entry(self, incident: str) -> Entry:
+        """The incident of an id."""
+        found = read_incidents(self._data_dir, Wanted(id=incident))
+        if not found:
+            raise RequestError("there is no such incident", 404)
+        return found[0]
+
+    def notifiers(self, request: Request) -> Answer:
+        """Whether this Warren notifies, and how each notifier's messages fare."""
+        duty, trays = read_duty(self._data_dir), read_trays(self._data_dir)
+        notifiers = [
+            {"name": name, "class": one.class_name, **_tray_answer(trays.get(name, Tray()))}
+            for name, one in sorted(self._config.notifiers.items())
+        ]
+        return self._speaker.good(
+            request,
+            "notifiers returned",
+            duty={"state": duty.state, "since": duty.since_ms, "why": duty.why},
+            notifiers=notifiers,
+        )
+
+    def _answers(self, entries: Sequence[Entry]) -> list[Value]:
+        clusters = pa.array([one.incident.cluster for one in entries], pa.string())
+        groups = pa.array([one.incident.group for one in entries], pa.string())
+        now_ms = self._clock_ms()
+        silences = [one for one in read_silences(self._data_dir, now_ms) if one.is_in_force(now_ms)]
+        teams = _teams(self._config.routes, clusters, groups)
+        is_silenced = _any_fits(silences, clusters, groups).tolist()
+        return [
+            incident_answer(entry, team, is_silenced=silenced)
+            for entry, team, silenced in zip(entries, teams, is_silenced, strict=True)
+        ]
+
+
+def _fits(one: Route | Silence, clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
+    return picks(clusters, one.cluster) & picks(groups, one.group)
+
+
+def _any_fits(silences: Sequence[Silence], clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(groups), dtype=np.bool_)
+    for one in silences:
+        found |= _fits(one, clusters, groups)
+    return found
+
+
+def _teams(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> list[str]:
+    """The team of the first route that fits each group and has one."""
+    teams = [""] * len(groups)
+    for route in reversed([route for route in routes if route.team]):
+        for place in np.flatnonzero(_fits(route, clusters, groups)):
+            teams[place] = route.team
+    return teams
+
+
+def incident_answer(entry: Entry, team: str, *, is_silenced: bool) -> Value:
     """One incident, with its course and the worst of its partitions."""
     incident = entry.incident
     return {
         "id": incident.id,
         "cluster": incident.cluster,
         "group": incident.group,
+        "team": team,
         "opened": incident.opened_ms,
         "closed": incident.closed_ms,
         "status": incident.status.name,
         "worst": incident.worst.name,
-        "acknowledged": incident.acknowledged_ms,
+        "acknowledged": _acknowledged(entry),
+        "silenced": is_silenced,
         "changes": [{"time": change.at_ms, "status": change.status.name} for change in incident.changes],
         "told": [
             {"notifier": name, "messages": told.count, "last": told.last_ms}
@@ -27,4 +139,38 @@ def incident_answer(entry: Entry) -> dict[str, Any]:
             {"topic": one.topic, "partition": one.partition, "status": one.status.name, "lag": one.lag}
             for one in entry.partitions
         ],
+    }
+
+
+def _acknowledged(entry: Entry) -> Value | None:
+    if entry.incident.acknowledged_ms is None:
+        return None
+    return {
+        "time": entry.incident.acknowledged_ms,
+        "by": entry.acknowledged_by,
+        "why": entry.acknowledged_why,
+    }
+
+
+def _message_answer(letter: Letter) -> Value:
+    return {
+        "notifier": letter.listener,
+        "event": str(letter.event),
+        "due": letter.due_ms,
+        "sent": letter.sent_ms,
+        "given_up": letter.given_up_ms,
+        "attempts": letter.attempts,
+        "trouble": letter.trouble,
+        "why": letter.why,
+        "channel": letter.channel,
+    }
+
+
+def _tray_answer(tray: Tray) -> Value:
+    return {
+        "waiting": tray.waiting,
+        "sent": tray.sent,
+        "given_up": tray.given_up,
+        "last_sent": tray.last_sent_ms,
+        "trouble": tray.trouble,
     }

@@ -15,6 +15,8 @@ from warren.config import Config
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.incidents import tally
+from warren.snapshot.notifiers import read_duty
+from warren.snapshot.wishes import count_silences
 from warren.web.http import Answer, accepts
 from warren.web.index import Index
 from warren.web.readiness import not_ready
@@ -76,7 +78,7 @@ def _families(index: Index, config: Config, now_ms: int) -> Iterator[Family]:
     yield from _of_topics(index)
     yield from _of_clusters(index, config)
     yield from _of_warren(index, now_ms)
-    yield from _of_incidents(config)
+    yield from _of_incidents(config, now_ms)
 
 
 def _of_partitions(index: Index) -> Iterator[Family]:
@@ -277,8 +279,9 @@ def _of_warren(index: Index, now_ms: int) -> Iterator[Family]:
     yield Family(family.name, family.help, family.samples, "counter")
 
 
-def _of_incidents(config: Config) -> Iterator[Family]:
-    found = tally(config.pipeline.data_dir)
+def _of_incidents(config: Config, now_ms: int) -> Iterator[Family]:
+    data_dir = config.pipeline.data_dir
+    found = tally(data_dir)
     yield _gauge(
         "warren_incidents_open",
         "How many groups of a cluster are in trouble and known to be",
@@ -293,6 +296,13 @@ def _of_incidents(config: Config) -> Iterator[Family]:
             for state in ("sent", "waiting", "given_up")
         ],
     )
+    yield _gauge(
+        "warren_notifier_active",
+        "Whether this Warren notifies, and not another or nobody",
+        [({}, int(read_duty(data_dir).is_active))],
+    )
+    silences = count_silences(data_dir, now_ms)
+    yield _gauge("warren_silences_active", "How many silences are in force", [({}, silences)])
 
 
 def _gauge(name: str, text: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from warren import __version__
+from warren.web.bodies import ACKNOWLEDGEMENT, SILENCE
 from warren.web.bulk import LIMIT_MOST, STARS_MOST
 from warren.web.http import Route
+from warren.web.incidents import BEFORE_MOST, INCIDENTS, INCIDENTS_MOST
 
 _NAMES = {
     "cluster": "A cluster, by the name of its section",
@@ -13,10 +15,10 @@ _NAMES = {
     "topic": "A topic",
     "name": "The name of a section",
     "asset": "The name of a file",
+    "incident": "An incident, by its id",
+    "silence": "A silence, by its id",
 }
 HOURS_MOST = 24 * 3_650
-INCIDENTS, INCIDENTS_MOST = 100, 10_000
-BEFORE_MOST = 2**53
 _HOURS: tuple[str, str, dict[str, Any]] = (
     "hours",
     "How far to look back, one hour if not said",
@@ -143,14 +145,21 @@ def _operation(path: str, method: str, summary: str, *, is_open: bool) -> dict[s
         responses["503"] = {"description": "Not ready, and why", "content": {"text/plain": {}}}
     found: dict[str, Any] = {"summary": summary.rstrip("."), "parameters": parameters, "responses": responses}
     if method == "POST":
-        body = {"type": "object", "required": ["level"], "properties": {"level": {"enum": _LEVELS}}}
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+        schema, example = _BODIES[path]
+        content = {"application/json": {"schema": schema, "example": example}}
+        found["requestBody"] = {"required": True, "content": content}
     if is_open:
         found["security"] = []
     return found
 
 
 _LEVELS = ["trace", "debug", "info", "warn", "warning", "error", "fatal"]
+_LEVEL = {"type": "object", "required": ["level"], "properties": {"level": {"enum": _LEVELS}}}
+_BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "/v3/admin/loglevel": (_LEVEL, {"level": "info"}),
+    "/v3/incidents/{incident}/acknowledge": (ACKNOWLEDGEMENT, {"by": "ann", "why": "I look into it"}),
+    "/v3/silences": (SILENCE, {"cluster": "*", "group": "payments-*", "hours": 4, "by": "ann", "why": "a release"}),
+}
 
 
 def _content(path: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from warren.config import Config
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
+from warren.snapshot.notifiers import read_duty
 from warren.web.bulk import roll_up
 from warren.web.index import Index
 from warren.web.readiness import not_ready
@@ -30,6 +31,7 @@ def overview(index: Index, config: Config, now_ms: int) -> Value:
     why = not_ready(snapshot, now_ms)
     manifest = snapshot.manifest if snapshot else None
     status = index.of_groups["status"]
+    duty = read_duty(config.pipeline.data_dir)
     return {
         "now": now_ms,
         "not_ready": why.partition("\n")[2].strip() if why else None,
@@ -44,6 +46,7 @@ def overview(index: Index, config: Config, now_ms: int) -> Value:
         "clusters": [roll_up(index, name) for name in sorted(config.clusters)],
         "worst": _worst(index),
         "changed": _changed(index, now_ms),
+        "notifying": {"state": duty.state, "why": duty.why},
     }
 
 

@@ -40,7 +40,7 @@ function shown(path, method, operation) {
   if (operation.requestBody) {
     const label = make("label", "body ")
     body = make("input")
-    body.value = '{"level": "info"}'
+    body.value = JSON.stringify(operation.requestBody.content["application/json"].example)
     label.append(body)
     form.append(label)
   }
@@ -48,7 +48,7 @@ function shown(path, method, operation) {
   out.hidden = true
   form.onsubmit = async event => {
     event.preventDefault()
-    if (method === "delete" && !confirm("Forget this group until it commits again?")) return
+    if (method === "delete" && !confirm(operation.summary + "?")) return
     let url = path
     const query = new URLSearchParams()
     for (const [parameter, input] of fields) {
@@ -59,7 +59,8 @@ function shown(path, method, operation) {
     out.textContent = "..."
     try {
       const asked = url.slice(1) + (query.size ? "?" + query : "")
-      const answer = await fetch(asked, { method: method.toUpperCase(), body: body && body.value })
+      const headers = body ? { "Content-Type": "application/json" } : {}
+      const answer = await fetch(asked, { method: method.toUpperCase(), body: body && body.value, headers })
       let text = await answer.text()
       try { text = JSON.stringify(JSON.parse(text), null, 2) } catch {}
       out.textContent = answer.status + " /" + asked + "\\n\\n" + text.slice(0, 200000)

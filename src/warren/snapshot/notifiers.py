@@ -1,0 +1,65 @@
+"""Whether this Warren notifies, and how each notifier's letters fare: as others read it in the book of incidents."""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from warren.snapshot.incident_file import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Whether this Warren notifies: alone, active, standby or away; unknown until whoever notifies has said so."""
+
+    state: str = "unknown"
+    since_ms: int | None = None
+    why: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it does."""
+        return self.state in ("alone", "active")
+
+
+@dataclass(frozen=True, slots=True)
+class Tray:
+    """What has become of the letters to one notifier."""
+
+    sent: int = 0
+    given_up: int = 0
+    waiting: int = 0
+    last_sent_ms: int | None = None
+    trouble: str = ""
+    """Why the oldest letter that waits is not sent yet."""
+
+
+def read_duty(data_dir: Path) -> Duty:
+    """Whether this Warren notifies; unknown where that cannot be read just now."""
+    try:
+        with reading(data_dir) as book:
+            found = None if book is None else book.execute("SELECT state, since_ms, why FROM duty").fetchone()
+    except sqlite3.Error:
+        return Duty()
+    return Duty() if found is None else Duty(*found)
+
+
+def read_trays(data_dir: Path) -> dict[str, Tray]:
+    """How the letters of each notifier that ever had one fare."""
+    # All of it stands in an index: the letters themselves are large.
+    counts = (
+        "SELECT listener, count(sent_ms), count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NOT NULL), "
+        "count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NULL), max(sent_ms) FROM letters GROUP BY listener"
+    )
+    # Beside a minimum SQLite gives the other columns of the row that has it.
+    oldest = (
+        "SELECT listener, trouble, min(rowid) FROM letters "
+        "WHERE sent_ms IS NULL AND given_up_ms IS NULL GROUP BY listener"
+    )
+    with reading(data_dir) as book:
+        if book is None:
+            return {}
+        trouble = {listener: words for listener, words, _ in book.execute(oldest)}
+        return {
+            listener: Tray(sent, given_up, waiting, last_ms, trouble.get(listener, ""))
+            for listener, sent, given_up, waiting, last_ms in book.execute(counts)
+        }
