@@ -21,6 +21,7 @@ from warren.demo.broker import Kafka
 from warren.demo.workload import Producer, create_topics, stop_all
 from warren.snapshot.incident_file import reading
 from warren.snapshot.incidents import Wanted, read_incidents
+from warren.snapshot.notifiers import read_duty
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -76,12 +77,6 @@ def sections(kafka: Kafka, zookeeper: ZooKeeperServer, hook: Receiver, late_port
     return made
 
 
-def state(run: WarrenRun) -> str:
-    with reading(run.data) as book:
-        found = None if book is None else book.execute("SELECT state FROM duty").fetchone()
-    return found[0] if found else ""
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -112,7 +107,7 @@ def test_the_active_one_is_killed_twenty_times_and_every_event_is_told_once(
         runs = [parts.enter_context(WarrenRun(tmp_path / name, toml)) for name in ("a", "b")]
 
         def active() -> WarrenRun | None:
-            found = [run for run in runs if run.is_running and state(run) == "active"]
+            found = [run for run in runs if run.is_running and read_duty(run.data).state == "active"]
             return found[0] if len(found) == 1 else None
 
         for number in range(KILLS):

@@ -18,8 +18,8 @@ from tests.kit.zookeeper import ZooKeeperServer
 from tests.notify.test_keeper import OK, STALL, Scene
 from warren.demo.broker import Kafka
 from warren.domain.rules import Status
-from warren.snapshot.incident_file import reading
 from warren.snapshot.incidents import Wanted, read_incidents
+from warren.snapshot.notifiers import read_duty
 from warren.snapshot.wishes import Acknowledgement, Silence, read_silences, write_wish
 
 pytestmark = pytest.mark.timeout(240)
@@ -66,9 +66,8 @@ class Rivals:
 
     def state(self, desk: DeskRun) -> tuple[str, str]:
         """Whether a desk notifies, by its own word."""
-        with reading(desk.data) as book:
-            found = None if book is None else book.execute("SELECT state, why FROM duty").fetchone()
-        return found or ("", "")
+        duty = read_duty(desk.data)
+        return duty.state, duty.why
 
     def active(self) -> DeskRun:
         """The one that notifies; there must be one, and no more."""

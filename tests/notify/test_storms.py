@@ -14,7 +14,7 @@ from warren.notify.keeper import IncidentKeeper
 from warren.notify.letters import GROUPS_MOST
 from warren.notify.listeners import Audience, Audiences
 from warren.snapshot.incident_file import reading
-from warren.snapshot.letters import COLUMNS, Letter, to_letter
+from warren.snapshot.letters import COLUMNS, Letter, read_letters, to_letter
 
 MINUTE = 60 * SECOND
 HOOK = Listener("hook", storm_from=5, wants_close=True, send_interval_ms=5 * MINUTE)
@@ -73,7 +73,10 @@ def test_many_groups_at_once_are_one_letter_with_their_count_and_list(sky: Sky) 
     assert result["groups"][0] == {"group": "g8", "status": "ERR", "totallag": 8, "partitions": 1}
     assert result["partition_count"] == 10
     assert result["maxlag"]["current_lag"] == 9
-    assert len(sky.scene.listed()) == 10, "each group has its own incident all the same"
+    entries = sky.scene.listed()
+    assert len(entries) == 10, "each group has its own incident all the same"
+    [told], _ = read_letters(sky.scene.root, entries[0].incident.letter_ids, 10)
+    assert told.key == letter.key, "and shows how it was told of"
 
 
 def test_few_groups_are_told_of_one_by_one(sky: Sky) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.incidents import letter
-from warren.notify.book import Book
+from warren.notify.book import Book, Page
 from warren.snapshot.incident_file import FILE, open_to_write
 from warren.snapshot.letters import Letter, read_letters
 from warren.snapshot.notifiers import Duty, Tray, read_duty, read_trays
@@ -15,11 +15,11 @@ from warren.snapshot.wishes import Silence, count_silences, write_wish
 
 def written(data_dir: Path, *letters: Letter) -> None:
     with closing(Book(data_dir)) as book:
-        book.write([], letters, 0)
+        book.write(Page([], letters))
 
 
 def test_without_a_book_nobody_was_told_and_nothing_is_known(tmp_path: Path) -> None:
-    assert read_letters(tmp_path, "i", 10) == ([], 0)
+    assert read_letters(tmp_path, ["i"], 10) == ([], 0)
     assert read_trays(tmp_path) == {}
     assert read_duty(tmp_path) == Duty("unknown")
     assert not list(tmp_path.iterdir()), "and looking makes none"
@@ -28,10 +28,10 @@ def test_without_a_book_nobody_was_told_and_nothing_is_known(tmp_path: Path) -> 
 def test_the_last_letters_of_an_incident_come_in_their_order(tmp_path: Path) -> None:
     sent = [letter(number, "i", sent_ms=number + 1) for number in (5, 3, 9)]
     written(tmp_path, sent[0], letter(4, "other"), *sent[1:])
-    found, count = read_letters(tmp_path, "i", 2)
-    assert [(one.due_ms, one.sent_ms, one.result) for one in found] == [(3, 4, {}), (9, 10, {})]
+    found, count = read_letters(tmp_path, ["i"], 2)
+    assert [(one.due_ms, one.sent_ms, one.result) for one in found] == [(5, 6, {}), (9, 10, {})]
     assert count == 3
-    assert read_letters(tmp_path, "nobody's", 2) == ([], 0)
+    assert read_letters(tmp_path, ["nobody's"], 2) == ([], 0)
 
 
 def test_a_tray_says_what_is_sent_what_waits_and_why(tmp_path: Path) -> None:

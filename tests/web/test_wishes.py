@@ -16,7 +16,7 @@ from warren.config import Auth, Notifier, Route
 from warren.config.auth_file import parse_entries
 from warren.domain.incidents import Event
 from warren.errors import RequestError
-from warren.notify.book import Book
+from warren.notify.book import Book, Page
 from warren.snapshot.incident_file import open_to_write, writing
 from warren.snapshot.wishes import acknowledgements_in, not_shared, put_down
 from warren.web.bodies import YEAR_MS
@@ -47,7 +47,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         letter(61_000, "open", attempts=3, trouble="the receiver does not answer"),
     ]
     with closing(Book(data)) as book:
-        book.write(entries, letters, 0)
+        book.write(Page(entries, letters))
     return data
 
 

@@ -16,6 +16,7 @@ from warren.config.outward import (
     ZooKeeper,
     ZooKeeperConsumer,
 )
+from warren.config.routing import route
 from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "accepted",
     "load",
     "read",
+    "route",
     "to_librdkafka",
     "to_spark_options",
 ]

@@ -77,6 +77,11 @@ class Incident:
         """How the group is now, or was at last."""
         return self.changes[-1].status
 
+    @property
+    def letter_ids(self) -> list[str]:
+        """What messages about it are filed under: itself, and the storms it was part of."""
+        return sorted({self.id, *(told.storm for told in self.told.values() if told.storm)})
+
     def told_in(self, listener: str, storm: str) -> "Incident":
         """The same, told to a listener as part of a storm."""
         return replace(self, told={**self.told, listener: replace(self.told[listener], storm=storm)})

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from warren.config import Notifier, Route
+from warren.config import Notifier, Route, route
 from warren.domain.filters import accepts
 from warren.domain.incidents import Listener
-from warren.domain.patterns import picks
 from warren.domain.rules import Status
 from warren.notify.results import Name
 
@@ -33,15 +31,6 @@ class Hearing:
     listeners: Sequence[Listener] = ()
     team: str = ""
     channels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class _Routed:
-    """What the routes come to for many groups at once."""
-
-    team: NDArray[np.object_]
-    to: dict[str, NDArray[np.bool_]]
-    channel: dict[str, NDArray[np.object_]]
 
 
 class Audiences:
@@ -76,30 +65,6 @@ class Audiences:
             listeners = tuple(listener for listener, is_wanted in wanted if is_wanted[place])
             channels = {one.name: routed.channel[one.name][place] for one in listeners if one.name in routed.channel}
             self._known[name] = Hearing(listeners, routed.team[place], channels)
-
-
-def route(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> _Routed:
-    """Where groups go: the first route that fits and names notifiers is the last that is looked at, unless it says so.
-
-    A route that names no notifiers says whose groups they are, and no more.
-    """
-    count = len(groups)
-    named = {name for one in routes for name in one.notifiers}
-    found = _Routed(
-        np.full(count, "", dtype=object),
-        {name: np.zeros(count, dtype=np.bool_) for name in named},
-        {name: np.full(count, "", dtype=object) for name in named},
-    )
-    is_looking = np.ones(count, dtype=np.bool_)
-    for one in routes:
-        fits = is_looking & picks(clusters, one.cluster) & picks(groups, one.group)
-        found.team[fits & (found.team == "")] = one.team
-        for name in one.notifiers:
-            found.channel[name][fits & ~found.to[name]] = one.channel
-            found.to[name] |= fits
-        if one.notifiers and not one.continue_:
-            is_looking &= ~fits
-    return found
 
 
 def to_audience(notifier: Notifier) -> Audience:

@@ -1,5 +1,6 @@
 """Letters: messages that are due, as the book of incidents holds them until they are sent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,16 +56,17 @@ class Letter:
         return "groups" in self.result
 
 
-def read_letters(data_dir: Path, incident: str, most: int) -> tuple[list[Letter], int]:
-    """The last letters about an incident in their order, without what they say of the group, and how many there are."""
+def read_letters(data_dir: Path, ids: Sequence[str], most: int) -> tuple[list[Letter], int]:
+    """The last letters filed under some ids, in order, without what they say of the group, and how many there are."""
     # What they say can be large, and an incident that nobody mends has a reminder a minute.
     columns = ", ".join("'{}'" if name == "result" else name for name in COLUMNS)
-    last = f"SELECT {columns} FROM letters WHERE incident = ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608 - our own words
+    among = f"FROM letters WHERE incident IN ({', '.join('?' * len(ids))})"
     with reading(data_dir) as book:
         if book is None:
             return [], 0
-        found = book.execute(last, (incident, most)).fetchall()
-        count = book.execute("SELECT count(*) FROM letters WHERE incident = ?", (incident,)).fetchone()[0]
+        last = f"SELECT {columns} {among} ORDER BY due_ms DESC, key DESC LIMIT ?"
+        found = book.execute(last, (*ids, most)).fetchall()
+        count = book.execute(f"SELECT count(*) {among}", ids).fetchone()[0]
     return [to_letter(row) for row in reversed(found)], count
 
 

@@ -52,7 +52,7 @@ def read_trays(data_dir: Path) -> dict[str, Tray]:
     )
     # Beside a minimum SQLite gives the other columns of the row that has it.
     oldest = (
-        "SELECT listener, trouble, min(rowid) FROM letters "
+        "SELECT listener, trouble, min(due_ms) FROM letters "
         "WHERE sent_ms IS NULL AND given_up_ms IS NULL GROUP BY listener"
     )
     with reading(data_dir) as book:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warren.config import Config, Route
+from warren.config import Config, route
 from warren.domain.patterns import picks
 from warren.errors import RequestError
 from warren.snapshot.incidents import Entry, Wanted, read_incidents
@@ -56,7 +56,7 @@ class IncidentAnswers:
     def answer(self, request: Request, message: str) -> Answer:
         """The incident of a request, as it is now."""
         entry = self.entry(request.names["incident"])
-        letters, count = read_letters(self._data_dir, entry.incident.id, MESSAGES_MOST)
+        letters, count = read_letters(self._data_dir, entry.incident.letter_ids, MESSAGES_MOST)
         [found] = self._answers([entry])
         messages = {"message_count": count, "messages": [_message_answer(letter) for letter in letters]}
         return self._speaker.good(request, message, incident={**found, **messages})
@@ -87,7 +87,7 @@ class IncidentAnswers:
         groups = pa.array([one.incident.group for one in entries], pa.string())
         now_ms = self._clock_ms()
         silences = [one for one in read_silences(self._data_dir, now_ms) if one.is_in_force(now_ms)]
-        teams = _teams(self._config.routes, clusters, groups)
+        teams = route(self._config.routes, clusters, groups).team.tolist()
         is_silenced = _any_fits(silences, clusters, groups).tolist()
         return [
             incident_answer(entry, team, is_silenced=silenced)
@@ -95,24 +95,11 @@ class IncidentAnswers:
         ]
 
 
-def _fits(one: Route | Silence, clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
-    return picks(clusters, one.cluster) & picks(groups, one.group)
-
-
 def _any_fits(silences: Sequence[Silence], clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(groups), dtype=np.bool_)
     for one in silences:
-        found |= _fits(one, clusters, groups)
+        found |= picks(clusters, one.cluster) & picks(groups, one.group)
     return found
-
-
-def _teams(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> list[str]:
-    """The team of the first route that fits each group and has one."""
-    teams = [""] * len(groups)
-    for route in reversed([route for route in routes if route.team]):
-        for place in np.flatnonzero(_fits(route, clusters, groups)):
-            teams[place] = route.team
-    return teams
 
 
 def incident_answer(entry: Entry, team: str, *, is_silenced: bool) -> Value:
