@@ -7,6 +7,7 @@ INSTALLED := $(VENV)/.installed
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm --prefix dashboard
 NODE_MODULES := dashboard/node_modules/.package-lock.json
 DASHBOARD := src/warren/web/static/index.html
+PYTEST := $(BIN)/pytest -m "not long" --durations=12
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo dashboard screenshots test test-long check bench format lock hooks clean
