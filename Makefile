@@ -23,7 +23,7 @@ demo: $(INSTALLED) $(DASHBOARD) ## start a real Kafka with consumers of every ki
 	$(BIN)/warren demo
 
 test: $(INSTALLED) $(DASHBOARD) ## run the tests
-	$(BIN)/pytest -m "not long" --durations=12 --numprocesses=2 --dist=loadgroup
+	$(BIN)/pytest -m "not long" --durations=12
 
 test-long: $(INSTALLED) $(DASHBOARD) ## run the rehearsals that are too long for every change
 	$(BIN)/pytest -m long --timeout=7200

@@ -16,13 +16,6 @@ settings.register_profile("warren", deadline=None, suppress_health_check=[Health
 settings.load_profile("warren")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of two processes that run all tests one has those that watch a Warren in real time: they do not compete."""
-    for item in items:
-        is_watching = "integration" in item.path.parts
-        item.add_marker(pytest.mark.xdist_group("watching" if is_watching else "rest"))
-
-
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Kafka]:
     """A real Kafka of one broker; tests share it, so each uses topic and group names of its own."""
