@@ -22,8 +22,13 @@ dashboard: $(DASHBOARD) ## build the dashboard that the server sends
 demo: $(INSTALLED) $(DASHBOARD) ## start a real Kafka with consumers of every kind and watch them live
 	$(BIN)/warren demo
 
-test: $(INSTALLED) $(DASHBOARD) ## run the tests
-	$(BIN)/pytest -m "not long" --durations=12
+test: $(INSTALLED) $(DASHBOARD) ## run the tests, those that watch Warrens in real time beside the others
+	@mkdir -p build
+	@$(PYTEST) -p no:cacheprovider tests/integration > build/integration.txt 2>&1 & watching=$$!; \
+	trap 'kill $$watching' INT TERM; \
+	$(PYTEST) --ignore=tests/integration; rest=$$?; \
+	echo "waiting for tests/integration (build/integration.txt)"; wait $$watching; watched=$$?; \
+	cat build/integration.txt; exit $$((rest + watched))
 
 test-long: $(INSTALLED) $(DASHBOARD) ## run the rehearsals that are too long for every change
 	$(BIN)/pytest -m long --timeout=7200
