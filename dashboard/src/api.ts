@@ -53,7 +53,7 @@ export interface Overview {
 }
 
 /** Whether this Warren notifies. */
-export type Duty = "alone" | "active" | "standby" | "away" | "unknown"
+export type Duty = "alone" | "active" | "standby" | "away" | "stopped" | "unknown"
 
 export interface Notifiers {
   duty: { state: Duty; since: number | null; why: string }

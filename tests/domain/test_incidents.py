@@ -173,3 +173,15 @@ def test_every_message_says_why() -> None:
     reasons = [due.why for minute, status in enumerate([OK, WARN, ERR, ERR, OK]) for due in
                told.see(minute * MINUTE, status).due]  # fmt: skip
     assert all(reasons)
+
+
+def test_who_forgets_what_is_not_repeated_hears_it_while_the_cluster_is_away() -> None:
+    told = Told(CLOSES, Listener("alerts", send_interval_ms=MINUTE, must_repeat=True, is_once=True))
+    told.see(0, WARN)
+    assert told.known.incident is not None
+    before = told.known.incident.changes
+    assert said(told.see(2 * MINUTE, AWAY)) == "alerts reminder"
+    assert told.known.incident.changes == before, "nothing is known to have changed"
+    assert said(told.see(2 * MINUTE + 1, AWAY)) == ""
+    assert said(told.see(4 * MINUTE, AWAY, is_silenced=True)) == ""
+    assert said(Told(Listener("alerts", must_repeat=True)).see(0, AWAY)) == "", "there is nothing to repeat"

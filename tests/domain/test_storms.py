@@ -6,7 +6,7 @@ import pytest
 
 from warren.domain.incidents import Change, Due, Event, Incident, Listener, Told
 from warren.domain.rules import Status
-from warren.domain.storms import JOIN_MS, TOGETHER_MS, Gathered, Said, Storm, gather
+from warren.domain.storms import JOIN_MS, TOGETHER_MS, Gathered, Left, Said, Storm, gather
 
 WARN, ERR = Status.WARN, Status.ERR
 HOOK = Listener("hook", storm_from=3, wants_close=True, send_interval_ms=300_000)
@@ -20,7 +20,7 @@ def said(number: int, event: Event = Event.OPEN, status: Status = WARN, storm: s
 
 
 def storm(**changes: object) -> Storm:
-    fields = {"id": "s", "listener": "hook", "cluster": "c", "opened_ms": BEGAN, "grown_ms": BEGAN,
+    fields = {"id": "s", "listener": "hook", "cluster": "c", "channel": "#c", "opened_ms": BEGAN, "grown_ms": BEGAN,
               "told": Told(1, BEGAN, WARN), "total": 5, **changes}  # fmt: skip
     return Storm(**fields)  # type: ignore[arg-type]
 
@@ -32,9 +32,11 @@ def gathered(
     now_ms: int = BEGAN,
     recently: int = 0,
     listener: Listener = HOOK,
+    loud: int | None = None,
 ) -> Gathered:
     storms = {} if known is None else {known.id: known}
-    return gather(listener, "c", messages, storms, {"s": left}, recently, now_ms, lambda: "new")
+    counts = {"s": Left(left, left if loud is None else loud)}
+    return gather(listener, "c", "#c", messages, storms, counts, recently, now_ms, lambda: "new")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_enough_groups_together_are_a_storm(count: int, recently: int, storm_fro
 def test_a_storm_begins_with_one_message_about_all() -> None:
     [begun] = gathered([said(1), said(2, status=ERR), said(3)]).storms
     assert begun.due == Due("hook", Event.OPEN, 1, "3 groups of c turned bad together")
-    assert begun.storm == Storm("new", "hook", "c", BEGAN, BEGAN, Told(1, BEGAN, ERR), 3)
+    assert begun.storm == Storm("new", "hook", "c", "#c", BEGAN, BEGAN, Told(1, BEGAN, ERR), 3)
     assert begun.joined == ("i1", "i2", "i3")
 
 
@@ -121,10 +123,24 @@ def test_who_does_not_want_ends_gets_none_and_the_storm_is_forgotten() -> None:
     assert (after.is_over, after.due) == (True, None)
 
 
-def test_who_wants_to_hear_once_hears_once() -> None:
-    once = Listener("hook", storm_from=3, is_once=True)
-    [after] = gathered([said(9, status=ERR)], storm(untold=3), left=5, now_ms=BEGAN + TOGETHER_MS, listener=once).storms
-    assert (after.due, after.joined) == (None, ("i9",))
+ONCE = Listener("hook", storm_from=3, is_once=True)
+
+
+def test_who_wants_to_hear_once_hears_of_each_group_once() -> None:
+    [after] = gathered([said(9, status=ERR)], storm(untold=3), left=5, now_ms=BEGAN + TOGETHER_MS, listener=ONCE).storms
+    assert after.due == Due("hook", Event.WORSE, 2, "4 more turned bad")
+    again = [said(1, Event.WORSE, ERR, "s"), said(2, Event.REMINDER, ERR, "s")]
+    assert gathered(again, after.storm, left=5, now_ms=BEGAN + JOIN_MS, listener=ONCE).storms == ()
+
+
+def test_of_groups_that_are_silenced_nothing_is_said_but_the_end() -> None:
+    later = BEGAN + TOGETHER_MS
+    assert gathered([], storm(untold=4), left=5, now_ms=later, loud=0).storms == ()
+    [after] = gathered([], storm(untold=4), left=0, now_ms=later, loud=0).storms
+    assert after.is_over
+    [some] = gathered([said(1, Event.REMINDER, WARN, "s")], storm(), left=5, now_ms=BEGAN + 300_000, loud=2).storms
+    assert some.due is not None
+    assert some.due.why == "2 of 5 groups are still bad"
 
 
 def test_groups_told_of_one_by_one_stay_so() -> None:

@@ -16,4 +16,4 @@ def incident(name: str, group: str, cluster: str = "one", closed_ms: int | None 
 def letter(number: int, of: str, listener: str = "hook", event: Event = Event.REMINDER, **changes: Any) -> Letter:
     """A message that was due at its number."""
     key = f"{of}/{listener}/{number}"
-    return Letter(key, listener, event, of, "one", "g", 1000, number, "it is due", {"status": "ERR"}, **changes)
+    return Letter(key, listener, event, of, number, "one", "g", 1000, number, "it is due", {"status": "ERR"}, **changes)

@@ -65,6 +65,44 @@ def test_a_session_that_ends_takes_the_lock_with_it_and_another_is_asked_for(
         lock.close()
 
 
+def test_who_loses_its_session_while_it_waits_does_not_wait_for_itself(
+    zookeeper: ZooKeeperServer, client: KazooClient
+) -> None:
+    where = settings(zookeeper)
+    path = f"{where.root_path}/notifier"
+    first = ZooKeeperLock(where)
+    wait_for(first.is_held, "the first has it", 20)
+    second = ZooKeeperLock(where)
+    try:
+        wait_for(lambda: len(client.get_children(path)) == 2, "the second stands in line", 20)
+        waiting = set(client.get_children(path))
+        rival = KazooClient(zookeeper.address, client_id=second._client.client_id)
+        rival.start()
+        rival.stop()
+        rival.close()
+        wait_for(lambda: len(set(client.get_children(path)) - waiting) == 1, "it stands in line anew", 20)
+        first.close()
+        wait_for(second.is_held, "it is its turn", 20)
+        assert len(client.get_children(path)) == 1
+    finally:
+        first.close()
+        second.close()
+
+
+def test_who_steps_back_lets_another_have_it(zookeeper: ZooKeeperServer) -> None:
+    where = settings(zookeeper)
+    first = ZooKeeperLock(where)
+    wait_for(first.is_held, "the first has it", 20)
+    second = ZooKeeperLock(where)
+    try:
+        first.step_back()
+        wait_for(second.is_held, "the other has it", 10)
+        assert not first.is_held()
+    finally:
+        first.close()
+        second.close()
+
+
 def test_it_is_given_up_at_once(zookeeper: ZooKeeperServer, client: KazooClient) -> None:
     where = replace(settings(zookeeper), timeout=10)
     first, second = ZooKeeperLock(where), ZooKeeperLock(where)

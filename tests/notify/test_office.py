@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from warren.notify.listeners import Audience, Audiences
 from warren.notify.office import check_templates, office, refuse_bad_templates, send_sample
 from warren.notify.postman import FIRST_WAIT_S, LONGEST_WAIT_S, PATIENCE_MS, Postman, RefusedError
 from warren.notify.sample import sample_letter
-from warren.snapshot.incident_file import open_to_write, reading
+from warren.snapshot.incident_file import reading
 from warren.snapshot.incidents import tally
 from warren.snapshot.letters import Letter
 
@@ -143,15 +143,17 @@ def test_a_receiver_that_hangs_holds_up_nobody_else(tmp_path: Path, receiver: Re
         wait_for(lambda: street.scene.book.next_letter("slow") is None, "and it too, later", 20)
 
 
-def test_after_a_crash_what_may_have_been_sent_is_sent_again_under_its_key(tmp_path: Path, receiver: Receiver) -> None:
+def test_after_a_crash_what_may_have_been_sent_is_sent_again_under_its_key(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = config_of(tmp_path, notifier(tmp_path, receiver.url))
-    with Street(tmp_path, config) as street:
+    deliver = Postman.deliver_next
+    with monkeypatch.context() as death, Street(tmp_path, config) as street:
+        # As if it had died between sending and putting down.
+        death.setattr(Postman, "_note", lambda *_: None)
+        death.setattr(Postman, "deliver_next", lambda postman: deliver(postman) or 60.0)
         street.see(0, (STALL, 1))
         wait_for(lambda: len(receiver.got) == 1, "sent", 20)
-        wait_for(lambda: street.scene.book.next_letter("hook") is None, "put down", 20)
-    # As if it had died between the two.
-    with closing(open_to_write(tmp_path)) as book:
-        book.execute("UPDATE letters SET sent_ms = NULL")
     with Street(tmp_path, config) as again:
         wait_for(lambda: len(receiver.got) == 2, "sent again", 20)
         again.see(9, (STALL, 1))
@@ -204,7 +206,7 @@ def test_a_sample_for_nobody_is_only_logged(tmp_path: Path, caplog: pytest.LogCa
 
 
 def letter(**changes: Any) -> Letter:
-    return replace(Letter("k", "hook", Event.OPEN, "i", "one", "g", START, START, "why"), **changes)
+    return replace(Letter("k", "hook", Event.OPEN, "i", 1, "one", "g", START, START, "why"), **changes)
 
 
 def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> None:
@@ -323,3 +325,69 @@ def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:
     with reading(tmp_path) as book:
         assert book is not None
         assert book.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)
+
+
+def test_what_was_sent_and_could_not_be_put_down_is_not_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path)
+    sent: list[str] = []
+    postman = Postman("hook", scene.book, lambda one: sent.append(one.key), lambda: START)
+    scene.book.write(Page(letters=[letter()]))
+    with monkeypatch.context() as full:
+        full.setattr(scene.book, "put_down", _no_room)
+        for _ in range(3):
+            with pytest.raises(OSError, match="no room"):
+                postman.deliver_next()
+    assert postman.deliver_next() == 0.0
+    assert sent == ["k"]
+    assert scene.book.next_letter("hook") is None
+
+
+def _no_room(*_: object) -> None:
+    raise OSError("no room on the disk")
+
+
+def test_a_letter_that_is_never_taken_holds_up_only_those_that_follow_it(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    sent: list[str] = []
+    now_ms = START
+
+    def send(one: Letter) -> None:
+        if one.incident == "poison":
+            raise ConnectionError("500")
+        sent.append(one.key)
+
+    scene.book.write(Page(letters=[
+        letter(key="p1", incident="poison", number=1), letter(key="p2", incident="poison", number=2, due_ms=START - 5),
+        letter(key="a1", incident="a", number=1, due_ms=START + 1), letter(key="a2", incident="a", number=2),
+    ]))  # fmt: skip
+    postman = Postman("hook", scene.book, send, lambda: now_ms, lambda: 1.0)
+    for _ in range(40):
+        now_ms += round(1000 * max(postman.deliver_next(), 0.001))
+    assert sent == ["a1", "a2"], "in the order of their numbers, whatever the clock said"
+    held = scene.book.next_letter("hook")
+    assert held is not None
+    assert (held.key, held.attempts > 1) == ("p1", True)
+
+
+def test_a_receiver_that_is_down_is_left_alone_for_longer_and_longer(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    tries: list[int] = []
+    now_ms = START
+
+    def send(_: Letter) -> None:
+        tries.append(now_ms)
+        raise ConnectionError("refused")
+
+    scene.book.write(Page(letters=[letter(key=f"k{n}", incident=f"i{n}") for n in range(500)]))
+    postman = Postman("hook", scene.book, send, lambda: now_ms, lambda: 1.0)
+    while now_ms < START + 600_000:
+        now_ms += round(1000 * max(postman.deliver_next(), 0.001))
+    assert len(tries) < 25, "not each letter for itself"
+    assert tries[-1] - tries[-2] >= 30_000
+    now_ms += 60_000
+    postman = Postman("hook", scene.book, lambda _: None, lambda: now_ms, lambda: 1.0)
+    for _ in range(600):
+        now_ms += round(1000 * postman.deliver_next())
+    assert tally(tmp_path).letters == {("hook", "sent"): 500}, "after ten minutes nothing is lost"

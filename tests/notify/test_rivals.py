@@ -215,7 +215,6 @@ def test_one_that_hangs_and_comes_back_cannot_speak_any_more(
     wait_for(lambda: two.state(first)[0] == "standby", "it has noticed", 30)
     two.see("g", "h", status=OK)
     two.wait_told("open", "open", "close", "close")
-    assert len(two.receiver.got) == 4
     wait_for(
         lambda: all(one.incident.closed_ms for one in read_incidents(first.data, Wanted())), "it reads the ends", 20
     )

@@ -15,6 +15,7 @@ from warren.notify.letters import GROUPS_MOST
 from warren.notify.listeners import Audience, Audiences
 from warren.snapshot.incident_file import reading
 from warren.snapshot.letters import COLUMNS, Letter, read_letters, to_letter
+from warren.snapshot.wishes import Silence, write_wish
 
 MINUTE = 60 * SECOND
 HOOK = Listener("hook", storm_from=5, wants_close=True, send_interval_ms=5 * MINUTE)
@@ -148,5 +149,16 @@ def test_a_storm_of_one_team_is_told_where_that_team_is(tmp_path: Path) -> None:
     [letter] = sky.see(0, bad(*range(10, 17)))
     assert (letter.team, letter.channel) == ("b", "#b")
     sky = Sky(tmp_path / "both", routes=routes)
-    [letter] = sky.see(0, bad(*range(17)))
-    assert (letter.team, letter.channel) == ("", ""), "of several teams where everybody is"
+    told = sky.see(0, bad(*range(17)))
+    assert {(one.team, one.channel, one.group) for one in told} == {("a", "#a", "10 groups"), ("b", "#b", "7 groups")}
+    closed = sky.see(SECOND, well(*range(17)))
+    assert sorted((one.event, one.channel) for one in closed) == [(Event.CLOSE, "#a"), (Event.CLOSE, "#b")]
+
+
+def test_what_is_silenced_in_a_storm_is_not_counted_or_listed(sky: Sky, tmp_path: Path) -> None:
+    sky.see(0, bad(*range(6)))
+    write_wish(tmp_path, Silence("s", "*", "g[0-9]", 0, START + 60 * MINUTE, "ann", "a release"))
+    write_wish(tmp_path, Silence("t", "*", "g1", 0, START + 60 * MINUTE, "ann", "a release"))
+    [reminder] = sky.see(6 * MINUTE, bad(*range(6)))
+    assert reminder.group == "5 groups"
+    assert "g1" not in [one["group"] for one in reminder.result["groups"]]

@@ -9,7 +9,7 @@ from tests.kit.incidents import letter
 from warren.notify.book import Book, Page
 from warren.snapshot.incident_file import FILE, open_to_write
 from warren.snapshot.letters import Letter, read_letters
-from warren.snapshot.notifiers import Duty, Tray, read_duty, read_trays
+from warren.snapshot.notifiers import SILENT_MS, Duty, Tray, read_duty, read_trays
 from warren.snapshot.wishes import Silence, count_silences, write_wish
 
 
@@ -59,7 +59,7 @@ def test_letters_are_counted_without_reading_them(tmp_path: Path) -> None:
 )
 def test_duty_is_what_was_put_down(tmp_path: Path, state: str, is_active: bool) -> None:
     with closing(open_to_write(tmp_path)) as book:
-        book.execute("INSERT INTO duty VALUES (1, ?, 7, 'because')", (state,))
+        book.execute("INSERT INTO duty VALUES (1, ?, 7, 'because', 9)", (state,))
     assert read_duty(tmp_path) == Duty(state, 7, "because")
     assert read_duty(tmp_path).is_active is is_active
 
@@ -74,3 +74,10 @@ def test_a_file_that_is_none_is_no_duty_and_no_silence(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database at all, whatever its name says")
     assert read_duty(tmp_path) == Duty()
     assert count_silences(tmp_path, 1) == 0
+
+
+def test_who_has_not_been_heard_of_lately_has_stopped(tmp_path: Path) -> None:
+    with closing(open_to_write(tmp_path)) as book:
+        book.execute("INSERT INTO duty VALUES (1, 'active', 7, '', 1000)")
+    assert read_duty(tmp_path, 1000 + SILENT_MS).state == "active"
+    assert read_duty(tmp_path, 1001 + SILENT_MS) == Duty("stopped", 1000, "it has not been heard of since")

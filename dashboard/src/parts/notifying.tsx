@@ -9,6 +9,7 @@ const WORDS: Record<Duty, string> = {
   active: "This Warren notifies, others stand by",
   standby: "This Warren does not notify, another Warren does",
   away: "This Warren does not notify",
+  stopped: "This Warren has stopped to notify",
   unknown: "Whether this Warren notifies is not known yet",
 }
 
@@ -17,12 +18,12 @@ export function NotifyingNotice() {
   const { data } = useLive<Answer>("v3/notifiers")
   const duty = overview.value?.notifying
   const stuck = data?.notifiers.filter((one) => one.waiting > 0 && one.trouble) ?? []
-  const isQuiet = duty?.state === "standby" || duty?.state === "away"
+  const isQuiet = duty?.state === "standby" || duty?.state === "away" || duty?.state === "stopped"
   if (!isQuiet && stuck.length === 0) return null
   return (
     <section class="notices" aria-label="Notifying">
       {isQuiet && (
-        <p class={duty.state === "away" ? "is-away" : ""}>
+        <p class={duty.state === "standby" ? "" : "is-away"}>
           <strong>{WORDS[duty.state]}</strong>
           {duty.why && `: ${duty.why}`}
         </p>

@@ -133,9 +133,10 @@ def decide(
     is_silenced: bool = False,
 ) -> Decision:
     """What follows from a verdict; None is that of a group whose cluster is away, NOTFOUND of one that is gone."""
-    if status is None:
-        return Decision(known)
     incident = known.incident
+    if status is None:
+        due = () if incident is None or is_silenced else _due_while_away(incident, listeners, now_ms)
+        return Decision(known if incident is None else Known(_with_told(incident, due, now_ms)), due=due)
     if status > Status.OK:
         incident = _continued(incident, status, now_ms) or Incident(
             new_id(), cluster, group, now_ms, (Change(now_ms, status),), status
@@ -165,6 +166,20 @@ def _due_while_open(incident: Incident, listeners: Sequence[Listener], now_ms: i
         for listener in listeners
         if incident.status >= listener.threshold
         and (due := _due_to(listener, incident, incident.told.get(listener.name), now_ms)) is not None
+    )
+
+
+def _due_while_away(incident: Incident, listeners: Sequence[Listener], now_ms: int) -> tuple[Due, ...]:
+    """Only that it is as it was, to those who would take silence for its end."""
+    found = (
+        (listener, told)
+        for listener in listeners
+        if listener.must_repeat and (told := incident.told.get(listener.name)) is not None
+    )
+    return tuple(
+        Due(listener.name, Event.REMINDER, told.count + 1, "its cluster is away; nothing is known to have changed")
+        for listener, told in found
+        if not 0 <= now_ms - told.last_ms < listener.send_interval_ms
     )
 
 

@@ -23,6 +23,7 @@ class Storm:
     id: str
     listener: str
     cluster: str
+    channel: str
     opened_ms: int
     grown_ms: int
     told: Told
@@ -30,6 +31,14 @@ class Storm:
     """How many groups have been in it."""
     untold: int = 0
     """How many have joined since the last message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How many groups of a storm are still bad, and how many of those are not silenced."""
+
+    bad: int = 0
+    loud: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +71,18 @@ class Gathered:
 def gather(
     listener: Listener,
     cluster: str,
+    channel: str,
     said: Sequence[Said],
     storms: Mapping[str, Storm],
-    left: Mapping[str, int],
+    left: Mapping[str, Left],
     recently: int,
     now_ms: int,
     new_id: Callable[[], str],
 ) -> Gathered:
     """What is said as one.
 
-    `storms` are those of this listener and cluster by id, `left` how many groups of each are still bad, and `recently`
-    how many were told of one by one within `TOGETHER_MS`.
+    `storms` are those of this listener, cluster and channel by id, `left` the groups of each that are still bad, and
+    `recently` how many were told of one by one within `TOGETHER_MS`.
     """
     of_storms: dict[str, list[Said]] = {}
     opening: list[Said] = []
@@ -89,36 +99,38 @@ def gather(
     is_storm = 0 < listener.storm_from <= recently + len(opening)
     made = []
     if opening and growing is None and is_storm:
-        made.append(_begun(listener, cluster, opening, now_ms, new_id()))
+        made.append(_begun(listener, cluster, channel, opening, now_ms, new_id()))
     elif growing is None:
         single += opening
     for storm_id, storm in storms.items():
         joining = opening if storm_id == growing else []
-        after = _after(listener, storm, of_storms.get(storm_id, ()), joining, left.get(storm_id, 0), now_ms)
+        after = _after(listener, storm, of_storms.get(storm_id, ()), joining, left.get(storm_id, Left()), now_ms)
         if after is not None:
             made.append(after)
     return Gathered(tuple(single), tuple(made))
 
 
-def _begun(listener: Listener, cluster: str, opening: Sequence[Said], now_ms: int, storm_id: str) -> StormDue:
+def _begun(
+    listener: Listener, cluster: str, channel: str, opening: Sequence[Said], now_ms: int, storm_id: str
+) -> StormDue:
     count, worst = len(opening), max(one.incident.worst for one in opening)
-    storm = Storm(storm_id, listener.name, cluster, now_ms, now_ms, Told(1, now_ms, worst), count)
+    storm = Storm(storm_id, listener.name, cluster, channel, now_ms, now_ms, Told(1, now_ms, worst), count)
     why = f"{count} groups of {cluster} turned bad together"
     return StormDue(storm, Due(listener.name, Event.OPEN, 1, why), tuple(one.incident.id for one in opening))
 
 
 def _after(
-    listener: Listener, storm: Storm, said: Sequence[Said], joining: Sequence[Said], left: int, now_ms: int
+    listener: Listener, storm: Storm, said: Sequence[Said], joining: Sequence[Said], left: Left, now_ms: int
 ) -> StormDue | None:
     if joining:
         count = len(joining)
         storm = replace(storm, total=storm.total + count, untold=storm.untold + count, grown_ms=now_ms)
     joined = tuple(one.incident.id for one in joining)
-    if left + len(joining) == 0:
+    if left.bad + len(joining) == 0:
         why = f"all {storm.total} groups are OK again, or gone"
         due = Due(listener.name, Event.CLOSE, storm.told.count + 1, why) if listener.wants_close else None
         return StormDue(storm, due, is_over=True)
-    event, why = _news(listener, storm, [*said, *joining], left + len(joining), now_ms)
+    event, why = _news(listener, storm, [*said, *joining], left.loud + len(joining), now_ms)
     if event is None:
         return StormDue(storm, None, joined) if joining else None
     worst = max([storm.told.worst, *(one.incident.worst for one in (*said, *joining))])
@@ -130,13 +142,14 @@ def _after(
 def _news(listener: Listener, storm: Storm, said: Sequence[Said], left: int, now_ms: int) -> tuple[Event | None, str]:
     quiet_ms = now_ms - storm.told.last_ms
     now_worst = max((one.incident.status for one in said), default=Status.NOTFOUND)
-    if listener.is_once:
+    if not left:
+        # Nobody wants to hear of those that are left.
         return None, ""
-    if now_worst > storm.told.worst:
+    if now_worst > storm.told.worst and not listener.is_once:
         return Event.WORSE, f"some have become {now_worst.name}; {storm.told.worst.name} was the worst before"
     if storm.untold and not 0 <= quiet_ms < TOGETHER_MS:
         return Event.WORSE, f"{storm.untold} more turned bad"
     is_asked = any(one.due.event is Event.REMINDER for one in said)
-    if is_asked and not 0 <= quiet_ms < listener.send_interval_ms:
+    if is_asked and not listener.is_once and not 0 <= quiet_ms < listener.send_interval_ms:
         return Event.REMINDER, f"{left} of {storm.total} groups are still bad"
     return None, ""

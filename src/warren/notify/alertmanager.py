@@ -49,7 +49,8 @@ class AlertmanagerSender:
 
     def _end_s(self, letter: Letter) -> float:
         if letter.event is Event.CLOSE:
-            return letter.due_ms / 1000
+            # After its beginning, whatever the clock did meanwhile.
+            return max(letter.due_ms, letter.opened_ms + 1) / 1000
         interval_s = self._notifier.send_interval or self._notifier.interval
         return self._clock_s() + (ONCE_S if self._notifier.send_once else max(INTERVALS * interval_s, LEAST_S))
 

@@ -52,6 +52,9 @@ def service_of(notifier: Notifier) -> "apprise.Apprise":
     service = apprise.Apprise(asset=asset)
     if not service.add(notifier.url_open) or not len(service):
         raise WarrenError("url-open: is no URL that Apprise knows")
+    for one in service:
+        # What is too long for a service is said in parts; else it would be refused, each time it is tried.
+        one.overflow_mode = apprise.OverflowMode.SPLIT
     return service
 
 

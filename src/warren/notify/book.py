@@ -22,6 +22,7 @@ from warren.snapshot.wishes import Acknowledgement, Silence
 log = logging.getLogger(__name__)
 
 _TO_SEND = "sent_ms IS NULL AND given_up_ms IS NULL"
+_GIVE_WAY = (Event.REMINDER, Event.REPORT)
 _LETTERS = f"SELECT {', '.join(LETTER_COLUMNS)} FROM letters"  # noqa: S608 - our own words
 
 
@@ -84,26 +85,32 @@ class Book:
         with self._lock:
             changes = [of_entry(entry) for entry in page.entries]
             changes += [of_storm(storm, is_over=is_over) for storm, is_over in page.storms]
-            for letter in page.letters:
-                # A reminder that nobody has got yet is outdone by a newer one.
-                if letter.event is Event.REMINDER:
-                    changes += [Change("letters", key) for key in self._waiting_reminders(letter)]
-                changes.append(of_letter(letter))
+            changes += [Change("letters", key) for key in self._outdone(page.letters)]
+            changes += map(of_letter, page.letters)
             fault_point("before-page")
             self._commit(changes)
             fault_point("after-page")
 
-    def _waiting_reminders(self, letter: Letter) -> list[str]:
-        query = f"SELECT key FROM letters WHERE incident = ? AND listener = ? AND event = ? AND {_TO_SEND}"  # noqa: S608
-        found = self._book.execute(query, (letter.incident, letter.listener, Event.REMINDER))
-        return [key for (key,) in found]
+    def _outdone(self, letters: Sequence[Letter]) -> list[str]:
+        """Reminders and reports that nobody has got yet, and of which there are newer ones."""
+        newer = {_about(one.listener, one.event, one.incident, one.cluster, one.group) for one in letters}
+        wanted = "SELECT key, listener, event, incident, cluster, name FROM letters"
+        query = f"{wanted} WHERE listener = ? AND event IN ('reminder', 'report') AND {_TO_SEND}"
+        return [
+            key
+            for listener in {one.listener for one in letters if one.event in _GIVE_WAY}
+            for key, *about in self._book.execute(query, (listener,))
+            if _about(*about) in newer
+        ]
 
-    def forget(self, before_ms: int) -> None:
-        """Forget what ended long ago."""
+    def forget(self, before_ms: int, repeated_before_ms: int) -> None:
+        """Forget what ended long ago, and what was only said again a while ago."""
         with self._lock:
             ended = self._book.execute("SELECT id FROM incidents WHERE closed_ms < ?", (before_ms,))
             changes = [Change("incidents", key) for (key,) in ended]
-            sent = self._book.execute(f"SELECT key FROM letters WHERE due_ms < ? AND NOT ({_TO_SEND})", (before_ms,))  # noqa: S608
+            old = "due_ms < ? OR (due_ms < ? AND event IN ('reminder', 'report'))"
+            query = f"SELECT key FROM letters WHERE ({old}) AND NOT ({_TO_SEND})"  # noqa: S608 - our own words
+            sent = self._book.execute(query, (before_ms, repeated_before_ms))
             changes += [Change("letters", key) for (key,) in sent]
             over = self._book.execute("SELECT id FROM silences WHERE until_ms < ?", (before_ms,))
             changes += [Change("silences", key) for (key,) in over]
@@ -114,15 +121,26 @@ class Book:
             if changes:
                 self._commit(changes)
 
-    def next_letter(self, listener: str) -> Letter | None:
-        """The oldest letter to a listener that is neither sent nor given up, with the receipt of the one it follows."""
-        query = f"{_LETTERS} WHERE listener = ? AND {_TO_SEND} ORDER BY due_ms, key LIMIT 1"
+    def next_letter(self, listener: str, resting: tuple[int, int] = (1, 0)) -> Letter | None:
+        """The letter to a listener whose turn it is, with the receipt of the one it follows.
+
+        Of those that were tried least it is the oldest. One that rests until a moment between two holds up no others
+        but those that follow it about the same incident.
+        """
+        earlier = (
+            "SELECT 1 FROM letters e WHERE e.incident = letters.incident AND e.listener = letters.listener AND "
+            "e.number < letters.number AND e.sent_ms IS NULL AND e.given_up_ms IS NULL"
+        )
+        query = (
+            f"{_LETTERS} WHERE listener = ? AND {_TO_SEND} AND next_ms NOT BETWEEN ? AND ? "
+            f"AND (incident = '' OR NOT EXISTS ({earlier})) ORDER BY attempts, due_ms, key LIMIT 1"
+        )
         first = (
             "SELECT receipt FROM letters WHERE incident = ? AND listener = ? AND receipt != '' AND sent_ms IS NOT NULL "
-            "ORDER BY due_ms, key LIMIT 1"
+            "ORDER BY number LIMIT 1"
         )
         with self._lock:
-            found = self._book.execute(query, (listener,)).fetchone()
+            found = self._book.execute(query, (listener, *resting)).fetchone()
             letter = None if found is None else to_letter(found)
             if letter is None or not letter.incident:
                 return letter
@@ -136,10 +154,17 @@ class Book:
             if found is not None:
                 self._commit([of_letter(become(to_letter(found)))])
 
-    def set_duty(self, state: str, since_ms: int, why: str) -> None:
-        """Say whether this Warren notifies, and why not."""
+    def next_time(self, listener: str) -> int | None:
+        """When the first letter to a listener that waits may be sent."""
+        query = f"SELECT min(next_ms) FROM letters WHERE listener = ? AND {_TO_SEND}"  # noqa: S608 - our own words
         with self._lock:
-            self._book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?)", (state, since_ms, why))
+            found: int | None = self._book.execute(query, (listener,)).fetchone()[0]
+        return found
+
+    def set_duty(self, state: str, since_ms: int, why: str, now_ms: int) -> None:
+        """Say whether this Warren notifies, and why not, as it is now."""
+        with self._lock:
+            self._book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
 
     @property
     def is_writable(self) -> bool:
@@ -164,3 +189,8 @@ class Book:
         """Nothing more is written."""
         with self._lock:
             self._book.close()
+
+
+def _about(listener: str, event: str, incident: str, cluster: str, group: str) -> tuple[str, ...]:
+    """What a letter says, but for when: of the same only the newest is worth sending."""
+    return listener, str(event), incident or f"{cluster}\0{group}"

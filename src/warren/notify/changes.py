@@ -13,7 +13,7 @@ from warren.snapshot.incidents import Entry, to_told, told_values
 from warren.snapshot.letters import Letter
 from warren.snapshot.wishes import Wish
 
-STORM_COLUMNS = ("id", "listener", "cluster", "opened_ms", "grown_ms", "told", "total", "untold")
+STORM_COLUMNS = ("id", "listener", "cluster", "channel", "opened_ms", "grown_ms", "told", "total", "untold")
 COLUMNS: Mapping[str, Sequence[str]] = {
     "incidents": incidents.COLUMNS,
     "letters": letters.COLUMNS,
@@ -48,7 +48,8 @@ def of_storm(storm: Storm, *, is_over: bool = False) -> Change:
     """A storm as it is now; one that is over is forgotten."""
     told = orjson.dumps(told_values(storm.told)).decode()
     row = (
-        storm.id, storm.listener, storm.cluster, storm.opened_ms, storm.grown_ms, told, storm.total, storm.untold,
+        storm.id, storm.listener, storm.cluster, storm.channel, storm.opened_ms, storm.grown_ms, told, storm.total,
+        storm.untold,
     )  # fmt: skip
     return Change("storms", storm.id, None if is_over else row)
 

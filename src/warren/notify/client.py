@@ -13,6 +13,7 @@ from warren.notify.tls import tls_of
 
 TRY_AGAIN = frozenset({408, 425, 429})
 """Refusals of the moment; others of their kind are for good."""
+REDIRECTS_MOST = 4
 
 # It would log every URL, and those of webhooks are secret.
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -32,14 +33,13 @@ class HttpClient:
             timeout=float(notifier.timeout),
             limits=limits,
             auth=httpx.BasicAuth(notifier.username, notifier.password or "") if notifier.username else None,
-            follow_redirects=True,
         )
         self._headers = {"Content-Type": "application/json", **notifier.headers}
 
     def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """Send a request and give its answer; where that is no good one, an error says what it means for a letter."""
         try:
-            answer = self._client.request(method, url, content=body, headers={**self._headers, **(headers or {})})
+            answer = self._asked(method, url, body, {**self._headers, **(headers or {})})
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             # The URL itself may hold a secret.
             raise RefusedError(f"its URL is none: {type(error).__name__}") from None
@@ -48,6 +48,8 @@ class HttpClient:
             raise RefusedError("a header, or the method, cannot be sent as it is configured") from None
         if answer.is_success:
             return answer
+        if answer.is_redirect:
+            raise RefusedError(f"the receiver answered {answer.status_code}: its URL leads elsewhere")
         said = f"the receiver answered {answer.status_code}{_word(answer)}"
         wait_s = wait_asked_for(answer.headers.get("Retry-After"), time.time())
         if answer.status_code in (429, 503) and wait_s is not None:
@@ -55,6 +57,17 @@ class HttpClient:
         if answer.is_client_error and answer.status_code not in TRY_AGAIN:
             raise RefusedError(said)
         raise ConnectionError(said)
+
+    def _asked(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
+        """The answer, also from another path of the same server; secrets and letters are for no other."""
+        answer = self._client.request(method, url, content=body, headers=headers)
+        for _ in range(REDIRECTS_MOST):
+            to = answer.next_request
+            is_same = to is not None and (to.url.scheme, to.url.netloc) == (answer.url.scheme, answer.url.netloc)
+            if answer.status_code not in (307, 308) or to is None or not is_same:
+                break
+            answer = self._client.request(method, to.url, content=body, headers=headers)
+        return answer
 
     def close(self) -> None:
         """Give the connection back."""

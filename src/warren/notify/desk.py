@@ -21,6 +21,10 @@ from warren.snapshot.store import Store
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+FAILURES_MOST = 5
+"""After so many failures to take over another may try."""
+NOTE_MS = 10_000
+"""How often it is said anew that all is as it was, so that readers can tell that nobody says anything any more."""
 STOP_S = 30.0
 
 
@@ -44,6 +48,8 @@ class Desk:
         self._keeper: IncidentKeeper | None = None
         self._newest: Manifest | None = None
         self._said: tuple[str, str] | None = None
+        self._since_ms = self._noted_ms = self._failures = 0
+        self._is_lost = False
         self._lock = lock_of(self._moved.set)
         self._say("standby", "it has just started")
         # Not at once: the start of a Warren must not wait for brokers that are away.
@@ -89,22 +95,39 @@ class Desk:
             self._take_over()
         else:
             self._follow()
+            if self._said is not None:
+                self._say(*self._said)
 
     def _may_send(self) -> bool:
         return self._lock is None or self._lock.is_held()
 
+    def _may_speak(self) -> bool:
+        return self._may_send() and self._book.is_writable
+
     def _take_over(self) -> None:
         try:
             self._book.take_over()
-        except (OutOfStep, sqlite3.Error) as error:
+            self._begin_work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, another may do better
+            self._book.stand_by()
             self._say("away", str(error))
+            self._failures += 1
+            if self._lock is not None and self._failures >= FAILURES_MOST:
+                log.error("the lock is given up, so that another Warren may notify")
+                self._failures = 0
+                self._lock.step_back()
             return
-        audiences, wake = self._at_work.enter_context(office(self._config, self._book, self._may_send))
-        days = self._config.pipeline.history_days
-        self._keeper = IncidentKeeper(self._book, self._store, days, audiences, wake)
+        self._failures = 0
         self._say("alone" if self._lock is None else "active", "")
         if self._newest is not None:
             self.take(self._newest)
+
+    def _begin_work(self) -> None:
+        with contextlib.ExitStack() as parts:
+            audiences, wake = parts.enter_context(office(self._config, self._book, self._may_speak))
+            days = self._config.pipeline.history_days
+            self._keeper = IncidentKeeper(self._book, self._store, days, audiences, wake, _deaf(self._config))
+            self._at_work = parts.pop_all()
 
     def _stand_down(self, why: str) -> None:
         log.warning("this Warren does not notify any more%s", f": {why}" if why else "")
@@ -115,19 +138,25 @@ class Desk:
     def _follow(self) -> None:
         try:
             self._book.follow()
+            self._is_lost = False
         except (OutOfStep, sqlite3.Error) as error:
-            log.debug("the shared incidents could not be followed: %s", error)
+            if not self._is_lost:
+                log.warning("what other Warrens say about incidents is not known: %s; it is tried again", error)
+            self._is_lost = True
 
     def _say(self, state: str, why: str) -> None:
-        if (state, why) == self._said:
+        now_ms = time.time_ns() // 1_000_000
+        is_new = (state, why) != self._said
+        if not is_new and 0 <= now_ms - self._noted_ms < NOTE_MS:
             return
-        if state == "away":
+        self._since_ms = now_ms if is_new else self._since_ms
+        if is_new and state == "away":
             log.error("nobody is notified by this Warren: %s; it is tried again", why)
-        elif state == "standby" and self._said is not None:
+        elif is_new and state == "standby" and self._said is not None:
             log.info("another Warren notifies; this one is ready to")
+        self._said, self._noted_ms = (state, why), now_ms
         with contextlib.suppress(sqlite3.Error):
-            self._book.set_duty(state, time.time_ns() // 1_000_000, why)
-            self._said = state, why
+            self._book.set_duty(state, self._since_ms, why, now_ms)
 
     def close(self) -> None:
         """Stop, and let another take over."""
@@ -139,6 +168,7 @@ class Desk:
             self._at_work.close()
             if self._lock is not None:
                 self._lock.close()
+            self._say("stopped", "")
 
 
 @contextlib.contextmanager
@@ -159,6 +189,13 @@ def _settings(config: Config, cluster: str | None) -> dict[str, str]:
     """How to reach the cluster that is named, or else the first."""
     section = config.clusters[cluster] if cluster else next(iter(config.clusters.values()))
     return to_librdkafka(section, config.profile_of(section))
+
+
+def _deaf(config: Config) -> set[str]:
+    """The clusters of which a Warren does not know all groups that others may have told of."""
+    if not config.has_shared_incidents:
+        return set()
+    return {consumer.cluster for consumer in config.consumers.values() if consumer.start_latest}
 
 
 def _journal(config: Config) -> Journal:

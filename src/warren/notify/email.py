@@ -1,5 +1,6 @@
 """The email notifier: each message is a mail, over TLS where the server has it."""
 
+import logging
 import smtplib
 import ssl
 from email.message import EmailMessage
@@ -11,6 +12,8 @@ from warren.notify.links import Links
 from warren.notify.postman import RefusedError
 from warren.notify.tls import tls_of
 from warren.snapshot.letters import Letter
+
+log = logging.getLogger(__name__)
 
 PORT, TLS_PORT = 25, 465
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -33,7 +36,10 @@ class EmailSender:
         mail = self.mail(letter)
         try:
             with self._connected() as smtp:
-                smtp.send_message(mail)
+                refused = smtp.send_message(mail)
+            for who, (code, words) in refused.items():
+                # To send it again would send it to the others twice.
+                log.error("notifier %s: %s did not get it: %d %s", self._notifier.name, who, code, _text(words))
         except smtplib.SMTPRecipientsRefused as error:
             said = "; ".join(f"{who}: {code} {_text(words)}" for who, (code, words) in error.recipients.items())
             if all(code >= 500 for code, _ in error.recipients.values()):

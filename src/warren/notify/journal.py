@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from warren.errors import OutOfStep
@@ -44,19 +46,36 @@ class Journal:
         """Make the topic where it is missing."""
         with _told(f"the topic {self._topic} could not be made"):
             admin = AdminClient(self._settings)
-            found = admin.list_topics(self._topic, timeout=WAIT_S)
-            missing = found.topics[self._topic].error
-            if missing is None:
-                return
-            replicas = min(REPLICAS, len(found.brokers))
-            config = {**_TOPIC, "min.insync.replicas": str(max(replicas - 1, 1))}
-            wanted = NewTopic(self._topic, 1, replicas, config=config)
-            try:
-                admin.create_topics([wanted])[self._topic].result(WAIT_S)
-                log.info("made the topic %s for incidents, with %d replicas", self._topic, replicas)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+            # All topics are asked for: a broker would make the one that is named, in its own way.
+            found = admin.list_topics(timeout=WAIT_S)
+            if self._topic not in found.topics:
+                self._make(admin, min(REPLICAS, len(found.brokers)))
+            self._make_compacted(admin)
+
+    def _make(self, admin: AdminClient, replicas: int) -> None:
+        config = {**_TOPIC, "min.insync.replicas": str(max(replicas - 1, 1))}
+        wanted = NewTopic(self._topic, 1, replicas, config=config)
+        try:
+            admin.create_topics([wanted], request_timeout=WAIT_S)[self._topic].result(2 * WAIT_S)
+            log.info("made the topic %s, with %d replicas", self._topic, replicas)
+        except KafkaException as error:
+            # Another was faster.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def _make_compacted(self, admin: AdminClient) -> None:
+        """A topic that somebody else made would forget what is old, and not what is outdone."""
+        place = ConfigResource(ResourceType.TOPIC, self._topic)
+        held = admin.describe_configs([place], request_timeout=WAIT_S)[place].result(2 * WAIT_S)
+        other = {name: value for name, value in _TOPIC.items() if held[name].value != value}
+        if "cleanup.policy" not in other:
+            return
+        changes = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in other.items()
+        ]
+        wanted = ConfigResource(ResourceType.TOPIC, self._topic, incremental_configs=changes)
+        admin.incremental_alter_configs([wanted], request_timeout=WAIT_S)[wanted].result(2 * WAIT_S)
+        log.warning("the topic %s was there and is compacted from now on", self._topic)
 
     def begin_to_write(self) -> None:
         """From now on nobody else can write incidents, not even one who believes to have the lock still."""
@@ -95,6 +114,8 @@ class Journal:
                 _produce(self._teller, self._topic, change, failed)
             left = self._teller.flush(WAIT_S)
             if left or failed:
+                # One that has failed for good does not come back.
+                self._teller = None
                 raise KafkaException(failed[0] if failed else KafkaError(KafkaError._MSG_TIMED_OUT))
 
     def read_all(self) -> Iterator[list[Change]]:
@@ -108,6 +129,8 @@ class Journal:
                     "enable.auto.commit": False,
                     "isolation.level": "read_committed",
                     "enable.partition.eof": True,
+                    # A topic that was made anew is read anew.
+                    "auto.offset.reset": "error",
                     "fetch.wait.max.ms": 50,
                 }
             )
@@ -204,3 +227,5 @@ class _told:  # noqa: N801 - reads as what it does
             inner = error.args[0]
             said = inner.str() if isinstance(inner, KafkaError) else str(inner)
             raise OutOfStep(f"{self._what}: {said}") from None
+        if isinstance(error, TimeoutError):
+            raise OutOfStep(f"{self._what}: the brokers did not answer in time") from None

@@ -1,7 +1,7 @@
 """Keeps the book of incidents: what a snapshot changes, and what is to be said of it, is decided and written down."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -38,6 +38,7 @@ class IncidentKeeper:
         keep_days: int,
         audiences: Audiences | None = None,
         on_letters: Callable[[], None] = lambda: None,
+        deaf: Collection[str] = (),
     ) -> None:
         self._book = book
         self._store = store
@@ -48,6 +49,9 @@ class IncidentKeeper:
         self._storms = Storms.of(book.storms(), (one.incident for one in self._open.values()))
         self._reported: dict[Name, Mapping[str, Told]] = {}
         self._tidied_ms = 0
+        self._deaf = frozenset(deaf)
+        """Clusters of which this Warren may not know all groups, as it has not heard their past."""
+        self._seen: set[Name] = set()
 
     def take(self, manifest: Manifest) -> None:
         """What a snapshot opens, changes and closes, and who is to hear of it."""
@@ -59,23 +63,31 @@ class IncidentKeeper:
         rows: dict[Name, Row] = {(row["cluster"], row["group"]): row for row in shown.to_pylist()}
         others = [name for name in self._open if name not in rows]
         rows |= _rows_of(groups, others)
-        judged = [name for name in {**rows, **dict.fromkeys(others)} if not _is_away(manifest, name[0])]
-        hearings = self._audiences.of(judged)
-        silenced = _silenced(judged, wishes)
+        away = {name for name in self._clusters(rows) if _is_away(manifest, name)}
+        names = [name for name in {**rows, **dict.fromkeys(others)} if self._may_tell(name, name in rows, away)]
+        hearings = self._audiences.of(names)
+        silenced = _silenced(names, wishes)
+        verdicts = {name: _verdict(rows.get(name), is_away=name[0] in away) for name in names}
         changed = [
             one
-            for name in judged
-            if (one := self._after(name, rows.get(name), hearings[name], now_ms, is_silenced=name in silenced))
+            for name, verdict in verdicts.items()
+            if (one := self._after(name, verdict, hearings[name], now_ms, is_silenced=name in silenced)) is not None
         ]
-        weather = self._storms.after(changed, self._audiences.listeners, now_ms, _new_id)
+        quiet = {self._open[name].incident.id for name in silenced if name in self._open}
+        weather = self._storms.after(changed, self._audiences, quiet, now_ms, _new_id)
         if weather.changed or weather.storms:
-            self._put_down(weather, manifest, rows, hearings)
+            self._put_down(weather, manifest, rows, hearings, quiet)
         if not 0 <= now_ms - self._tidied_ms < TIDY_MS:
-            self._book.forget(now_ms - self._keep_ms)
+            self._book.forget(now_ms - self._keep_ms, now_ms - DAY_MS)
             self._tidied_ms = now_ms
 
     def _put_down(
-        self, weather: Weather, manifest: Manifest, rows: Mapping[Name, Row], hearings: Mapping[Name, Hearing]
+        self,
+        weather: Weather,
+        manifest: Manifest,
+        rows: Mapping[Name, Row],
+        hearings: Mapping[Name, Hearing],
+        quiet: Collection[str],
     ) -> None:
         """Write down what has changed, with the letters that tell of it."""
         changed, now_ms = weather.changed, manifest.now_ms
@@ -89,7 +101,7 @@ class IncidentKeeper:
         by_id = {entry.incident.id: entry for entry in still_open.values()} if weather.storms else {}
         for storm in weather.storms:
             if storm.due is not None:
-                ids = weather.after.left.get(storm.storm.id, frozenset())
+                ids = weather.after.left.get(storm.storm.id, frozenset()).difference(quiet)
                 members = Members([by_id[one] for one in sorted(ids) if one in by_id], rows, results, hearings)
                 letters.append(letter_about_storm(storm.storm, storm.due, members, now_ms))
         self._book.write(Page(entries, letters, [(storm.storm, storm.is_over) for storm in weather.storms]))
@@ -110,14 +122,30 @@ class IncidentKeeper:
             if at_ms != entry.incident.acknowledged_ms:
                 self._open[name] = replace(entry, incident=replace(entry.incident, acknowledged_ms=at_ms))
 
+    def _clusters(self, rows: Mapping[Name, Row]) -> set[str]:
+        return {cluster for cluster, _ in (*rows, *self._open)}
+
+    def _may_tell(self, name: Name, is_there: bool, away: Collection[str]) -> bool:
+        """Whether something can be said of a group: of a cluster that is away only of an incident that is open."""
+        if name[0] in away:
+            return name in self._open
+        if is_there and name[0] in self._deaf:
+            self._seen.add(name)
+        # Of a group that others told of, and this one has never heard, it cannot be said that it is gone.
+        return is_there or name in self._seen or name[0] not in self._deaf
+
     def _after(
-        self, name: Name, row: Row | None, hearing: Hearing, now_ms: int, *, is_silenced: bool
+        self, name: Name, status: Status | None, hearing: Hearing, now_ms: int, *, is_silenced: bool
     ) -> Changed | None:
         """What a verdict changes about a group, if anything."""
         held = self._open.get(name)
         known = Known(held.incident if held else None, self._reported.get(name, {}))
-        status = Status.NOTFOUND if row is None else Status(row["status"])
-        made = decide(known, *name, status, hearing.listeners, now_ms, _new_id, is_silenced=is_silenced)
+        listeners = hearing.listeners
+        if held is not None and status is not None and status <= Status.OK:
+            # Who heard of the beginning hears of the end, also when it would not hear of the group any more.
+            told = [one for name, one in self._audiences.listeners.items() if name in held.incident.told]
+            listeners = (*told, *(one for one in listeners if one not in told))
+        made = decide(known, *name, status, listeners, now_ms, _new_id, is_silenced=is_silenced)
         is_same = made.closed is None and made.known.incident == known.incident
         return None if is_same and not made.due else Changed(name, made)
 
@@ -149,6 +177,12 @@ class IncidentKeeper:
 
 def _new_id() -> str:
     return str(uuid.uuid4())
+
+
+def _verdict(row: Row | None, *, is_away: bool) -> Status | None:
+    if is_away:
+        return None
+    return Status.NOTFOUND if row is None else Status(row["status"])
 
 
 def _is_away(manifest: Manifest, cluster: str) -> bool:

@@ -45,6 +45,7 @@ def letter_about(one: Changed, due: Due, hearing: Hearing, result: Result, now_m
         due.listener,
         due.event,
         about,
+        due.number,
         cluster,
         group,
         opened_ms,
@@ -75,14 +76,15 @@ def letter_about_storm(storm: Storm, due: Due, members: Members, now_ms: int) ->
         due.listener,
         due.event,
         storm.id,
+        due.number,
         storm.cluster,
         f"{len(names) or storm.total} groups",
         storm.opened_ms,
         now_ms,
         due.why,
         _storm_result(storm, names, members),
-        _common([one.team for one in heard]),
-        _common([one.channels.get(due.listener, "") for one in heard]),
+        heard[0].team if len({one.team for one in heard}) == 1 else "",
+        storm.channel,
     )
 
 
@@ -121,8 +123,3 @@ def _summary(entry: Entry, row: Row) -> dict[str, Any]:
 
 def _worst_first(group: Mapping[str, Any]) -> tuple[int, int, str]:
     return -Status[group["status"]], -group["totallag"], group["group"]
-
-
-def _common(words: Sequence[str]) -> str:
-    """What all have in common, or nothing."""
-    return words[0] if words and len(set(words)) == 1 else ""

@@ -23,6 +23,7 @@ be at any time. A letter that follows another comes with the receipt of the firs
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
+LEAST_WAIT_S = 0.05
 PATIENCE_MS = 86_400_000
 """After a day a letter is no news any more."""
 LOOK_S = 5.0
@@ -63,6 +64,10 @@ class Postman:
         self._is_new = threading.Event()
         self._closed = False
         self._is_down = False
+        self._failures = 0
+        self._resume_ms = 0
+        self._unnoted: dict[str, str | None] = {}
+        """Letters that were sent and could not be put down as such, with their receipts."""
         self._thread = threading.Thread(target=self._run, name=f"notifier {listener}", daemon=True)
 
     def start(self) -> None:
@@ -94,15 +99,20 @@ class Postman:
                 self._is_new.clear()
 
     def deliver_next(self) -> float:
-        """Send the letter whose turn it is, if it is due, and say how long there is nothing to do."""
-        letter = self._book.next_letter(self._listener) if self._may_send() else None
-        if letter is None:
-            return LOOK_S
+        """Send the letter whose turn it is, if one is due, and say how long there is nothing to do."""
         now_ms = self._clock_ms()
-        # A clock that was set back must not hold a letter for that long.
-        left_s = (letter.next_ms - now_ms) / 1000
-        if 0 < left_s <= LONGEST_WAIT_S:
-            return left_s
+        pause_s = (self._resume_ms - now_ms) / 1000
+        # A clock that was set back must not hold anything for that long.
+        if 0 < pause_s <= LONGEST_WAIT_S:
+            return pause_s
+        resting = now_ms + 1, now_ms + round(LONGEST_WAIT_S * 1000)
+        letter = self._book.next_letter(self._listener, resting) if self._may_send() else None
+        if letter is None:
+            return self._until_next(now_ms)
+        if letter.key in self._unnoted:
+            # It was sent before, only not put down.
+            self._note(letter, self._unnoted[letter.key])
+            return 0.0
         fault_point("before-send")
         try:
             receipt = self._send(letter)
@@ -114,15 +124,27 @@ class Postman:
             self._try_later(letter, now_ms, f"{type(error).__name__}: {error}")
         else:
             fault_point("after-send")
-            sent_ms = self._clock_ms()
-            self._book.put_down(
-                letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt)
-            )
+            self._failures = 0
+            self._note(letter, receipt)
             fault_point("after-sent")
             if self._is_down:
                 log.info("notifier %s: its receiver takes letters again", self._listener)
             self._is_down = False
         return 0.0
+
+    def _until_next(self, now_ms: int) -> float:
+        next_ms = self._book.next_time(self._listener)
+        wait_s = LOOK_S if next_ms is None else (next_ms - now_ms) / 1000
+        return min(max(wait_s, LEAST_WAIT_S), LOOK_S)
+
+    def _note(self, letter: Letter, receipt: str | None) -> None:
+        self._unnoted[letter.key] = receipt
+        sent_ms = self._clock_ms()
+        # What it said is large, and nobody asks for it any more.
+        self._book.put_down(
+            letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt, result={})
+        )
+        del self._unnoted[letter.key]
 
     def _try_later(self, letter: Letter, now_ms: int, trouble: str, least_s: float = 0.0) -> None:
         if now_ms - letter.due_ms > PATIENCE_MS:
@@ -131,20 +153,26 @@ class Postman:
         if not self._is_down:
             log.warning("notifier %s: %s; it is tried again until it is taken", self._listener, trouble)
         self._is_down = True
-        longest_s = min(FIRST_WAIT_S * 2 ** min(letter.attempts, 10), LONGEST_WAIT_S)
-        wait_s = max(longest_s * (0.5 + 0.5 * self._chance()), min(least_s, LONGEST_WAIT_S))
-        next_ms = now_ms + round(wait_s * 1000)
+        # The receiver is left alone the longer the more it fails, and each letter too: one that it will not take does
+        # not keep it from the others.
+        self._resume_ms = now_ms + round(self._wait_s(self._failures, least_s) * 1000)
+        self._failures += 1
+        next_ms = now_ms + round(self._wait_s(letter.attempts, least_s) * 1000)
         self._book.put_down(
             letter.key,
             lambda held: replace(held, attempts=letter.attempts + 1, next_ms=next_ms, trouble=trouble[:TROUBLE_MOST]),
         )
+
+    def _wait_s(self, failures: int, least_s: float) -> float:
+        longest_s: float = min(FIRST_WAIT_S * 2 ** min(failures, 10), LONGEST_WAIT_S)
+        return max(longest_s * (0.5 + 0.5 * self._chance()), min(least_s, LONGEST_WAIT_S))
 
     def _give_up(self, letter: Letter, now_ms: int, trouble: str) -> None:
         log.error("notifier %s: %s of %s was not sent: %s", self._listener, letter.event, letter.group, trouble)
         self._book.put_down(
             letter.key,
             lambda held: replace(
-                held, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:TROUBLE_MOST]
+                held, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:TROUBLE_MOST], result={}
             ),
         )
 

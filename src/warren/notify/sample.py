@@ -31,6 +31,7 @@ def sample_letter(listener: str, event: Event, incident: str = SAMPLE_ID) -> Let
         listener,
         event,
         incident,
+        2 if is_close else 1,
         "sample-cluster",
         "sample-group",
         _AT_MS,

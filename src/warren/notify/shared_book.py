@@ -45,6 +45,10 @@ class SharedBook(Book):
     def follow(self) -> None:
         """Take up what others have written, and let them know what was said here."""
         with self._lock:
+            if self._writes and not self._is_in_step:
+                # What this one wrote last may not be readable yet: it takes over anew, which waits for that.
+                self.stand_by()
+                raise OutOfStep("the log of incidents could not be read")
             self._make()
             if not self._is_in_step:
                 self._copy()
@@ -63,7 +67,7 @@ class SharedBook(Book):
 
     def _copy(self) -> None:
         """Make the file anew from the log; readers see the old one until it is whole."""
-        self._is_in_step = False
+        self._is_in_step = self._is_made = False
         # Read before it is written, so that nobody who writes waits for Kafka.
         found = [change for part in self._journal.read_all() for change in part]
         with writing(self._book) as book:
@@ -71,13 +75,13 @@ class SharedBook(Book):
                 unless = " WHERE is_shared = 1" if table in WISHES else ""
                 book.execute(f"DELETE FROM {table}{unless}")  # noqa: S608 - our own words
             apply(book, found)
-        self._is_in_step = True
+        self._is_in_step = self._is_made = True
 
     def _read_on(self) -> list[Change]:
         try:
             return self._journal.read_on()
         except OutOfStep:
-            self._is_in_step = False
+            self._is_in_step = self._is_made = False
             raise
 
     def _share(self) -> None:

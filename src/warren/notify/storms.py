@@ -1,14 +1,15 @@
 """The storms that are not over: which groups are part of which, and what a snapshot makes of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from warren.domain.incidents import Due, Event, Incident, Listener
-from warren.domain.storms import TOGETHER_MS, Said, Storm, StormDue, gather
+from warren.domain.incidents import Due, Event, Incident
+from warren.domain.storms import TOGETHER_MS, Left, Said, Storm, StormDue, gather
 from warren.notify.letters import Changed
+from warren.notify.listeners import Audiences
 
-_Place = tuple[str, str]
-"""A cluster and a listener's name."""
+_Place = tuple[str, str, str]
+"""A cluster, a listener's name, and where that one hears of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +42,55 @@ class Storms:
         return cls(held, {name: frozenset(ids) for name, ids in left.items()})
 
     def after(
-        self, changed: Sequence[Changed], listeners: Mapping[str, Listener], now_ms: int, new_id: Callable[[], str]
+        self,
+        changed: Sequence[Changed],
+        audiences: Audiences,
+        silenced: Collection[str],
+        now_ms: int,
+        new_id: Callable[[], str],
     ) -> Weather:
-        """What becomes of changes and storms when those are told of as one."""
+        """What becomes of changes and storms when those are told of as one; `silenced` are incidents by their ids."""
+        listeners = audiences.listeners
         left = self._left_after(changed)
-        singles, said = _sorted(changed)
+        singles, said = self._sorted(changed, audiences)
         lately = {place: [at for at in times if _is_near(at, now_ms)] for place, times in self.lately.items()}
         made: list[StormDue] = []
-        for place in {**said, **{(one.cluster, one.listener): None for one in self.held.values()}}:
-            cluster, name = place
-            storms = {key: one for key, one in self.held.items() if (one.cluster, one.listener) == place}
+        for place in {**said, **{_place(one): None for one in self.held.values()}}:
+            cluster, name, channel = place
+            storms = {key: one for key, one in self.held.items() if _place(one) == place}
             if name not in listeners:
                 made += [StormDue(one, None, is_over=True) for one in storms.values()]
                 continue
             messages = said.get(place, {})
             about = [Said(one.incident, due) for one, due in messages.values() if one.incident is not None]
-            count = {key: len(left[key]) for key in storms}
+            counts = {key: Left(len(left[key]), len(left[key].difference(silenced))) for key in storms}
             recently = lately.get(place, [])
-            gathered = gather(listeners[name], cluster, about, storms, count, len(recently), now_ms, new_id)
+            gathered = gather(listeners[name], cluster, channel, about, storms, counts, len(recently), now_ms, new_id)
             alone = [messages[one.incident.id] for one in gathered.single]
             singles += alone
             made += gathered.storms
             opened = [now_ms for _, due in alone if due.event is Event.OPEN]
             lately[place] = [*recently, *opened][-max(listeners[name].storm_from, 1) :]
         return Weather(_with_storms(changed, made), singles, made, self._with(made, left, lately))
+
+    def _sorted(
+        self, changed: Sequence[Changed], audiences: Audiences
+    ) -> tuple[list[tuple[Changed, Due]], dict[_Place, dict[str, tuple[Changed, Due]]]]:
+        """What no storm can be made of, and the rest by where it is told, each under its incident."""
+        singles: list[tuple[Changed, Due]] = []
+        said: dict[_Place, dict[str, tuple[Changed, Due]]] = {}
+        hearings = audiences.of(one.name for one in changed)
+        for one in changed:
+            for due in one.decision.due:
+                if one.incident is None or due.event is Event.REPORT:
+                    singles.append((one, due))
+                    continue
+                told = one.incident.told.get(due.listener)
+                storm = self.held.get(told.storm) if told is not None else None
+                channel = hearings[one.name].channels.get(due.listener, "")
+                place = (one.name[0], due.listener, channel) if storm is None else _place(storm)
+                said.setdefault(place, {})[one.incident.id] = one, due
+        return singles, said
 
     def _left_after(self, changed: Sequence[Changed]) -> dict[str, frozenset[str]]:
         closed = {one.decision.closed.id for one in changed if one.decision.closed is not None}
@@ -85,19 +111,8 @@ class Storms:
         return Storms(held, left, {place: times for place, times in lately.items() if times})
 
 
-def _sorted(
-    changed: Sequence[Changed],
-) -> tuple[list[tuple[Changed, Due]], dict[_Place, dict[str, tuple[Changed, Due]]]]:
-    """What no storm can be made of, and the rest by whom it is told to, each under its incident."""
-    singles: list[tuple[Changed, Due]] = []
-    said: dict[_Place, dict[str, tuple[Changed, Due]]] = {}
-    for one in changed:
-        for due in one.decision.due:
-            if one.incident is None or due.event is Event.REPORT:
-                singles.append((one, due))
-            else:
-                said.setdefault((one.name[0], due.listener), {})[one.incident.id] = one, due
-    return singles, said
+def _place(storm: Storm) -> _Place:
+    return storm.cluster, storm.listener, storm.channel
 
 
 def _is_near(at_ms: int, now_ms: int) -> bool:

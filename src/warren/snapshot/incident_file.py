@@ -21,17 +21,20 @@ CREATE INDEX IF NOT EXISTS by_group ON incidents (cluster, name, opened_ms);
 CREATE INDEX IF NOT EXISTS still_open ON incidents (opened_ms) WHERE closed_ms IS NULL;
 CREATE INDEX IF NOT EXISTS by_end ON incidents (closed_ms) WHERE closed_ms IS NOT NULL;
 CREATE TABLE IF NOT EXISTS letters (
-    key TEXT PRIMARY KEY, listener TEXT NOT NULL, event TEXT NOT NULL, incident TEXT NOT NULL, cluster TEXT NOT NULL,
+    key TEXT PRIMARY KEY, listener TEXT NOT NULL, event TEXT NOT NULL, incident TEXT NOT NULL, number INTEGER NOT NULL,
+    cluster TEXT NOT NULL,
     name TEXT NOT NULL, opened_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, why TEXT NOT NULL, team TEXT NOT NULL,
     channel TEXT NOT NULL, result TEXT NOT NULL, attempts INTEGER NOT NULL, next_ms INTEGER NOT NULL, sent_ms INTEGER,
     given_up_ms INTEGER, trouble TEXT NOT NULL, receipt TEXT NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS to_send ON letters (listener, due_ms, key) WHERE sent_ms IS NULL AND given_up_ms IS NULL;
-CREATE INDEX IF NOT EXISTS of_incident ON letters (incident);
+CREATE INDEX IF NOT EXISTS to_send ON letters (listener, attempts, due_ms, key)
+    WHERE sent_ms IS NULL AND given_up_ms IS NULL;
+CREATE INDEX IF NOT EXISTS of_incident ON letters (incident, listener, number);
 CREATE INDEX IF NOT EXISTS to_count ON letters (listener, sent_ms, given_up_ms);
 CREATE TABLE IF NOT EXISTS storms (
-    id TEXT PRIMARY KEY, listener TEXT NOT NULL, cluster TEXT NOT NULL, opened_ms INTEGER NOT NULL,
-    grown_ms INTEGER NOT NULL, told TEXT NOT NULL, total INTEGER NOT NULL, untold INTEGER NOT NULL
+    id TEXT PRIMARY KEY, listener TEXT NOT NULL, cluster TEXT NOT NULL, channel TEXT NOT NULL,
+    opened_ms INTEGER NOT NULL, grown_ms INTEGER NOT NULL, told TEXT NOT NULL, total INTEGER NOT NULL,
+    untold INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS acknowledgements (
     incident TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, withdrawn_ms INTEGER,
@@ -42,7 +45,8 @@ CREATE TABLE IF NOT EXISTS silences (
     by TEXT NOT NULL, why TEXT NOT NULL, is_shared INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS duty (
-    one INTEGER PRIMARY KEY CHECK (one = 1), state TEXT NOT NULL, since_ms INTEGER NOT NULL, why TEXT NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1), state TEXT NOT NULL, since_ms INTEGER NOT NULL, why TEXT NOT NULL,
+    noted_ms INTEGER NOT NULL
 ) STRICT;
 COMMIT;
 """
@@ -70,7 +74,9 @@ def writing(book: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         yield book
         book.execute("COMMIT")
     except BaseException:
-        book.execute("ROLLBACK")
+        # A disk that is full has rolled it back already.
+        if book.in_transaction:
+            book.execute("ROLLBACK")
         raise
 
 

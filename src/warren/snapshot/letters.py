@@ -12,7 +12,7 @@ from warren.domain.incidents import Event
 from warren.snapshot.incident_file import reading
 
 COLUMNS = (
-    "key", "listener", "event", "incident", "cluster", "name", "opened_ms", "due_ms", "why", "team",
+    "key", "listener", "event", "incident", "number", "cluster", "name", "opened_ms", "due_ms", "why", "team",
     "channel", "result", "attempts", "next_ms", "sent_ms", "given_up_ms", "trouble", "receipt",
 )  # fmt: skip
 
@@ -26,6 +26,8 @@ class Letter:
     event: Event
     incident: str
     """The incident's id; empty for a report on a group that is well."""
+    number: int
+    """Which one it is of those to its listener about its incident; none is sent before those of lower numbers."""
     cluster: str
     group: str
     opened_ms: int
@@ -77,6 +79,7 @@ def to_row(letter: Letter) -> tuple[Any, ...]:
         letter.listener,
         str(letter.event),
         letter.incident,
+        letter.number,
         letter.cluster,
         letter.group,
         letter.opened_ms,
@@ -103,6 +106,7 @@ def to_letter(row: tuple[Any, ...]) -> Letter:
         listener,
         Event(event),
         incident=held["incident"],
+        number=held["number"],
         cluster=held["cluster"],
         group=held["name"],
         opened_ms=held["opened_ms"],

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from warren.snapshot.incident_file import reading
 
+SILENT_MS = 60_000
+"""Who has not said for so long that it notifies does not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """Whether this Warren notifies: alone, active, standby or away; unknown until whoever notifies has said so."""
+    """Whether this Warren notifies: alone, active, standby, away or stopped; unknown until it has said so."""
 
     state: str = "unknown"
     since_ms: int | None = None
@@ -33,14 +36,19 @@ class Tray:
     """Why the oldest letter that waits is not sent yet."""
 
 
-def read_duty(data_dir: Path) -> Duty:
-    """Whether this Warren notifies; unknown where that cannot be read just now."""
+def read_duty(data_dir: Path, now_ms: int | None = None) -> Duty:
+    """Whether this Warren notifies; unknown where that cannot be read just now, stopped when it was not said lately."""
     try:
         with reading(data_dir) as book:
-            found = None if book is None else book.execute("SELECT state, since_ms, why FROM duty").fetchone()
+            found = None if book is None else book.execute("SELECT state, since_ms, why, noted_ms FROM duty").fetchone()
     except sqlite3.Error:
         return Duty()
-    return Duty() if found is None else Duty(*found)
+    if found is None:
+        return Duty()
+    *said, noted_ms = found
+    if now_ms is not None and now_ms - noted_ms > SILENT_MS:
+        return Duty("stopped", noted_ms, "it has not been heard of since")
+    return Duty(*said)
 
 
 def read_trays(data_dir: Path) -> dict[str, Tray]:

@@ -70,7 +70,7 @@ class IncidentAnswers:
 
     def notifiers(self, request: Request) -> Answer:
         """Whether this Warren notifies, and how each notifier's messages fare."""
-        duty, trays = read_duty(self._data_dir), read_trays(self._data_dir)
+        duty, trays = read_duty(self._data_dir, self._clock_ms()), read_trays(self._data_dir)
         notifiers = [
             {"name": name, "class": one.class_name, **_tray_answer(trays.get(name, Tray()))}
             for name, one in sorted(self._config.notifiers.items())

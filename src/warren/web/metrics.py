@@ -299,7 +299,7 @@ def _of_incidents(config: Config, now_ms: int) -> Iterator[Family]:
     yield _gauge(
         "warren_notifier_active",
         "Whether this Warren notifies, and not another or nobody",
-        [({}, int(read_duty(data_dir).is_active))],
+        [({}, int(read_duty(data_dir, now_ms).is_active))],
     )
     silences = count_silences(data_dir, now_ms)
     yield _gauge("warren_silences_active", "How many silences are in force", [({}, silences)])

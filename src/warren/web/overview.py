@@ -31,7 +31,7 @@ def overview(index: Index, config: Config, now_ms: int) -> Value:
     why = not_ready(snapshot, now_ms)
     manifest = snapshot.manifest if snapshot else None
     status = index.of_groups["status"]
-    duty = read_duty(config.pipeline.data_dir)
+    duty = read_duty(config.pipeline.data_dir, now_ms)
     return {
         "now": now_ms,
         "not_ready": why.partition("\n")[2].strip() if why else None,
