@@ -37,6 +37,10 @@ def basic(words: str) -> str:
     return "Basic " + b64encode(words.encode()).decode()
 
 
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("wishes")
@@ -177,7 +181,7 @@ def test_metrics_tell_silences_and_who_is_on_duty(admin: Client, data: Path) -> 
     silence(admin)
     for state, is_active in (("alone", 1), ("standby", 0), ("active", 1), ("away", 0)):
         with closing(open_to_write(data)) as book:
-            book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, 7, 'the lock is lost')", (state,))
+            book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, 7, 'the lock is lost', ?)", (state, now()))
         assert lines() == [f"warren_notifier_active {is_active}", "warren_silences_active 1"]
     end_all(admin)
     notifying = {"state": "away", "why": "the lock is lost"}
