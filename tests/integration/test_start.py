@@ -195,7 +195,8 @@ def test_a_topic_that_is_deleted_and_made_again_starts_anew(started: Started) ->
     rows = run.wait_for(lambda s: started.group("earliest", "remade-group", s), "the same")
     assert rows[0]["offsets"] == [4]
     again = [s.partitions.get(("earliest", "remade-group", "remade", 0)) for s in started.record.seen]
-    assert {status_name(row["status"]) for row in again if row} <= {"OK"}
+    # Who commits once and no more may be taken to have stopped, on a machine that is slow.
+    assert {status_name(row["status"]) for row in again if row} <= {"OK", "STOP"}, "going back to 4 is no rewind"
 
 
 def test_an_open_transaction_that_holds_back_the_offsets_topic_is_shown(started: Started) -> None:

@@ -3,11 +3,18 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
+from tests.kit.warrens import wait_for
 from warren.demo.workload import create_topics
 from warren.demo.workload.topics import admin
+
+_NOT_YET = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
@@ -15,10 +22,19 @@ def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     try:
         places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        answers = consumer.commit(offsets=places, asynchronous=False)
-        assert all(answer.error is None for answer in answers)
+        wait_for(lambda: _is_committed(consumer, places), "the coordinator takes the commit", 60)
     finally:
         consumer.close()
+
+
+def _is_committed(consumer: Consumer, places: list[TopicPartition]) -> bool:
+    try:
+        return all(answer.error is None for answer in consumer.commit(offsets=places, asynchronous=False))
+    except KafkaException as error:
+        # A broker that has just begun reads its offsets topic first.
+        if error.args[0].code() not in _NOT_YET:
+            raise
+        return False
 
 
 def produce(bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None]], partition: int = 0) -> None:
