@@ -18,6 +18,7 @@ from warren.pipeline.cycle import Cycles
 from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
 from warren.sinks.lake import LakeWriter
+from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
@@ -64,6 +65,7 @@ def running(config: Config) -> Iterator["Warren"]:
         if pipeline.history_days:
             lake = LakeWriter(store.root, pipeline.history_days, pipeline.history_step)
             follow.append(_followed(parts, "history", lake.follow))
+        parts.enter_context(sinks(config))
         notifying = parts.enter_context(desk(config, store))
         follow.append(_followed(parts, "incidents", notifying.take))
         yield Warren(cycles, ahead, web.urls(), follow)

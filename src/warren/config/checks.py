@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warren.domain.filters import regex_mistake
+from warren.domain.globs import glob_mistake
 from warren.domain.patterns import PATTERN_CHARS_MOST
 
 _OWN_SPARK_KEYS = {"spark.master": "master", "spark.driver.memory": "driver-memory"}
@@ -145,6 +146,26 @@ def _read_pattern(value: object) -> str:
     return value
 
 
+def _read_globs(value: object) -> tuple[str, ...]:
+    globs = _read_names(value) if value else ()
+    for glob in globs:
+        mistake = glob_mistake(glob)
+        if mistake is not None:
+            raise ValueError(f"{glob!r} {mistake}")
+    return globs
+
+
+def _read_duration(value: object) -> float:
+    if isinstance(value, str):
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", value)
+        if found is None:
+            raise ValueError
+        value = float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2]]
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 86_400:
+        raise ValueError
+    return float(value)
+
+
 def _read_texts(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ValueError
@@ -213,6 +234,8 @@ def _flat(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]
 SWITCH = Check("true or false", _read_switch, _switch_from)
 SERVERS = Check('a list of "host:port" strings, at least one', _read_servers, _list_from)
 NAMES = Check("a list of names, at least one", _read_names, _list_from)
+GLOBS = Check("a list of globs as telegraf has them", _read_globs, _list_from)
+DURATION = Check('seconds, or a text such as "10s", up to a day', _read_duration, _number_from)
 PATTERN = Check("a name, in which * stands for any characters and ? for any one", _read_pattern)
 REGEX = Check('a regular expression in RE2 syntax ("" for none)', _read_regex)
 TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")

@@ -97,6 +97,7 @@ def _to_config(
         routes=tuple(_built(Route, named["route"]).values()),
         notifier_lock=NotifierLock(**single["notifier-lock"].values) if "notifier-lock" in single else None,
         incidents=Incidents(**single["incidents"].values),
+        sinks={name: section.cls(name=name, **section.values) for name, section in named["sink"].items()},
     )
 
 

@@ -9,6 +9,7 @@ from warren.config.kafka import lands_later
 from warren.config.keys import keys_of
 from warren.config.outward import Notifier
 from warren.config.sections import ClientProfile, Consumer
+from warren.config.sinks import ElasticsearchSink, HttpSink
 from warren.config.tables import Section, Sections, Singles
 
 _OWN = Path(__file__).parents[1] / "templates"
@@ -25,7 +26,8 @@ def check_relations(named: Sections, single: Singles, config_dir: Path, findings
     _check_notifiers(named, findings)
     _check_routes(named, findings)
     _check_rivals(named, single, findings)
-    for section in (*named["tls"].values(), *named["notifier"].values()):
+    _check_sinks(named, findings)
+    for section in (*named["tls"].values(), *named["notifier"].values(), *named["sink"].values()):
         _find_files(section, config_dir, findings)
     if "auth" in single:
         _check_auth(single["auth"], config_dir, findings)
@@ -48,6 +50,7 @@ def _check_references(named: Sections, single: Singles, findings: Findings) -> N
         "zookeeper": ("tls",),
         "notifier-lock": ("cluster",),
         "incidents": ("cluster",),
+        "sink": ("cluster",),
     }
     for kind, targets in referring.items():
         sections = named[kind].values() if kind in named else [single[kind]] if kind in single else []
@@ -146,6 +149,16 @@ def _check_rivals(named: Sections, single: Singles, findings: Findings) -> None:
         for kind in ("zookeeper", "notifier-lock"):
             if kind in single:
                 findings.note("is not used: there is no [notifier.NAME]", single[kind].path)
+
+
+def _check_sinks(named: Sections, findings: Findings) -> None:
+    for section in named["sink"].values():
+        values = section.values
+        if issubclass(section.cls, HttpSink) and "urls" not in section.written:
+            findings.mistake(f"urls is missing: a sink of class {section.cls.class_name} needs it", section.path)
+        if values.get("data_stream") and "%" in values.get("index_name", ElasticsearchSink.index_name):
+            what = "is true: index-name must be the name of the stream then, without a date"
+            findings.mistake(what, section.path, section.written["data_stream"])
 
 
 def _find_files(section: Section, config_dir: Path, findings: Findings) -> dict[str, bytes]:

@@ -46,6 +46,7 @@ from warren.config.shared import (
     SecurityName,
     Servers,
 )
+from warren.config.sinks import Sink
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ class Config:
     routes: tuple[Route, ...] = ()
     notifier_lock: NotifierLock | None = None
     incidents: Incidents = field(default_factory=Incidents)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
 
     @property
     def has_rivals(self) -> bool:

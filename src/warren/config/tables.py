@@ -24,6 +24,7 @@ from warren.config.outward import (
     ZooKeeperConsumer,
 )
 from warren.config.sections import ClientProfile, Cluster, Consumer, Evaluator, Pipeline, Storage
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
 
 _NAMED: Mapping[str, tuple[type, ...]] = {
     "client-profile": (ClientProfile,),
@@ -37,6 +38,7 @@ _NAMED: Mapping[str, tuple[type, ...]] = {
     "tls": (Tls,),
     "sasl": (Sasl,),
     "iam": (Iam,),
+    "sink": (ElasticsearchSink, OpenSearchSink, InfluxSink, KafkaSink),
 }
 _SINGLE: Mapping[str, type] = {
     "general": General,
@@ -168,6 +170,9 @@ def _read_values(section: Section, findings: Findings) -> None:
     class_name = ("class-name",) if hasattr(section.cls, "class_name") and "class-name" not in keys else ()
     for written, value in section.table.items():
         name = written.lower()
+        if issubclass(section.cls, Sink):
+            # As telegraf writes them.
+            name = name.replace("_", "-")
         if name in class_name:
             continue
         if name not in keys:

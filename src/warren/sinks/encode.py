@@ -1,0 +1,118 @@
+"""Points as text, by whole columns: InfluxDB's line protocol, bulk requests of Elasticsearch, telegraf's JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import orjson
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from warren.domain.columns import bytes_of, in_json, joined, texts, where_odd
+from warren.domain.windows import UNKNOWN
+from warren.sinks.points import Points
+
+_ODD_IN_TAGS = r"[\\,= \n\r\t\f\v]"
+_SPLIT_BY = {",": r"\,", "=": r"\=", " ": r"\ ", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f", "\v": r"\v"}
+_WIDE_BACKSLASH = "\uff3c"
+_ODD_IN_WORDS = r'["\\\n\r]'
+
+
+def line_protocol(points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
+    """Lines for InfluxDB, in nanoseconds; a tag or a field without a value is left out."""
+    own = "".join(f",{_tag(name)}={_tag(value)}" for name, value in sorted(own_tags.items()) if value)
+    parts: list[str | pa.StringArray] = [f"{points.name}{own}"]
+    for name, column in points.tags.items():
+        parts.append(_unless_empty(column, joined(f",{name}=", _in_tags(column))))
+    fields = [
+        *(_unless_empty(column, joined(f',{name}="', _in_words(column), '"')) for name, column in points.words.items()),
+        *(
+            pc.if_else(pa.array(column == UNKNOWN), "", joined(f",{name}=", texts(column), "i"))
+            for name, column in points.numbers.items()
+        ),
+    ]
+    # All but the first of a point's fields have a comma before them.
+    found = joined(" ", pc.utf8_slice_codeunits(joined(*fields), 1), f" {at_ms}000000\n")
+    return bytes_of(joined(*parts, found))
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """How documents of Elasticsearch are addressed."""
+
+    index: str
+    """With %Y, %m, %d and %H for the time."""
+
+    def bulk(self, points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
+        """A bulk request that makes each document once, however often it is sent."""
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+        index = orjson.dumps(moment.strftime(self.index)).decode()
+        time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        head = f'{{"@timestamp":"{time}","measurement_name":"{points.name}","tag":'
+        lines = joined(
+            f'{{"create":{{"_index":{index},"_id":"', ids_of(points, own_tags, at_ms), '"}}\n', head,
+            _tags(points, own_tags), f',"{points.name}":', _fields(points), "}\n",
+        )  # fmt: skip
+        return bytes_of(lines)
+
+
+def ids_of(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa.StringArray:
+    """A name for each point that it alone has, always the same: 128 bits of what it is about, and its time."""
+    about = joined(
+        orjson.dumps([points.name, *sorted(own_tags.items())]).decode(),
+        *(part for column in points.tags.values() for part in ("\0", column)),
+    ).to_numpy(zero_copy_only=False)
+    halves = [
+        pd.util.hash_array(about, hash_key=key, categorize=False) for key in ("warren-points-a1", "warren-points-b2")
+    ]
+    return joined(*(pc.cast(pa.array(half), pa.string()) for half in halves), f"-{at_ms}")
+
+
+def telegraf_json(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa.StringArray:
+    """A JSON object for each point, as telegraf writes it."""
+    return joined(
+        '{"fields":', _fields(points), f',"name":"{points.name}","tags":', _tags(points, own_tags),
+        f',"timestamp":{at_ms // 1000}}}',
+    )  # fmt: skip
+
+
+def _tags(points: Points, own_tags: Mapping[str, str]) -> pa.StringArray:
+    own = orjson.dumps(dict(own_tags)).decode()[1:-1]
+    parts: list[str | pa.StringArray] = []
+    for name, column in points.tags.items():
+        parts += [f'{"," if parts else ""}"{name}":', in_json(column)]
+    return joined("{", *parts, f",{own}" if own else "", "}")
+
+
+def _fields(points: Points) -> pa.StringArray:
+    fields = [
+        *(_unless_empty(column, joined(f',"{name}":', in_json(column))) for name, column in points.words.items()),
+        *(
+            pc.if_else(pa.array(column == UNKNOWN), "", joined(f',"{name}":', texts(column)))
+            for name, column in points.numbers.items()
+        ),
+    ]
+    return joined("{", pc.utf8_slice_codeunits(joined(*fields), 1), "}")
+
+
+def _unless_empty(column: pa.StringArray, text: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.equal(column, ""), "", text)
+
+
+def _in_tags(column: pa.StringArray) -> pa.StringArray:
+    return where_odd(column, column, _ODD_IN_TAGS, _tag)
+
+
+def _tag(text: str) -> str:
+    # A backslash at the end would take what separates it from the next tag for its own.
+    if text.endswith("\\"):
+        text = f"{text[:-1]}{_WIDE_BACKSLASH}"
+    return "".join(_SPLIT_BY.get(sign, sign) for sign in text)
+
+
+def _in_words(column: pa.StringArray) -> pa.StringArray:
+    def escaped(text: str) -> str:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+
+    return where_odd(column, column, _ODD_IN_WORDS, escaped)

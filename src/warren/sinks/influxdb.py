@@ -1,0 +1,63 @@
+"""InfluxDB, and whatever takes its line protocol: a point that comes twice is the same point."""
+
+from collections.abc import Iterator, Mapping
+
+import httpx
+
+from warren.config.sinks import InfluxSink
+from warren.sinks.client import SinkClient
+from warren.sinks.encode import line_protocol
+from warren.sinks.points import Points
+
+LINES = 10_000
+"""In one request."""
+
+
+class InfluxWriter:
+    """Writes lines, to a database of version 1 or a bucket of version 2 and later."""
+
+    def __init__(self, sink: InfluxSink) -> None:
+        self._sink = sink
+        token = {"Authorization": f"Token {sink.token}"} if sink.token else {}
+        self._client = SinkClient(sink, token)
+        self._is_made = sink.skip_database_creation or sink.is_v2
+
+    def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:
+        """Requests for points of one moment."""
+        for at in range(0, len(points), LINES):
+            yield line_protocol(points.some(at, min(at + LINES, len(points))), tags, at_ms)
+
+    def deliver(self, request: bytes, place: int) -> bytes | None:
+        """Send a packed request."""
+        del place
+        if not self._is_made:
+            self._make()
+        sink = self._sink
+        headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8"}
+        if sink.is_v2:
+            query = {"org": sink.organization or "", "bucket": sink.bucket or sink.database, "precision": "ns"}
+            answer = self._client.ask("POST", "/api/v2/write", request, headers, **query)
+        else:
+            answer = self._client.ask(
+                "POST",
+                "/write",
+                request,
+                headers,
+                db=sink.database,
+                rp=sink.retention_policy,
+                consistency=sink.write_consistency,
+                precision="ns",
+            )
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            self._is_made = sink.skip_database_creation or sink.is_v2
+            raise ConnectionError(f"the server answered 404: {answer.text[:200]}")
+        return None
+
+    def _make(self) -> None:
+        name = self._sink.database.replace("\\", "\\\\").replace('"', '\\"')
+        self._client.ask("POST", "/query", q=f'CREATE DATABASE "{name}"')
+        self._is_made = True
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()

@@ -1,0 +1,68 @@
+"""What waits to be sent: in order, whole, over restarts, and not without end."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from warren.sinks.spool import Backlog, Spool
+
+
+def taken(spool: Spool) -> list[tuple[int, bytes]]:
+    found = []
+    while batch := spool.next():
+        found.append((batch.at_ms, gzip.decompress(batch.read())))
+        spool.done(batch)
+    return found
+
+
+def test_requests_come_in_the_order_of_their_intervals(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1_000_000)
+    spool.put(20_000, [b"c", b"d"])
+    spool.put(10_000, [b"a", b"b"])
+    places = []
+    assert spool.backlog().intervals == 2
+    again = Spool(tmp_path, 1_000_000)
+    while batch := again.next():
+        places.append(batch.place)
+        again.done(batch)
+    assert places == sorted(places)
+    assert len(set(places)) == 4
+    assert again.backlog() == Backlog()
+
+
+def test_half_an_interval_is_none(tmp_path: Path) -> None:
+    def failing() -> object:
+        yield b"a"
+        raise OSError("no room")
+
+    spool = Spool(tmp_path, 1_000_000)
+    with pytest.raises(OSError, match="no room"):
+        spool.put(10_000, failing())  # type: ignore[arg-type]
+    assert not spool.has(10_000)
+    (tmp_path / "000000000020000.draft").mkdir()
+    assert taken(Spool(tmp_path, 1_000_000)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_oldest_make_room(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 250)
+    body = bytes(range(100))
+    dropped = [spool.put(number * 1000, [body]) for number in range(1, 6)]
+    assert sum(dropped) == 5 - spool.backlog().intervals
+    assert [at for at, _ in taken(spool)][-1] == 5000
+
+
+def test_one_that_is_too_large_by_itself_is_kept_all_the_same(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1)
+    spool.put(1000, [b"a" * 1000])
+    assert [at for at, _ in taken(spool)] == [1000]
+
+
+def test_what_was_taken_in_part_goes_on_with_the_rest(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1_000_000)
+    spool.put(1000, [b"ab", b"c"])
+    batch = spool.next()
+    assert batch is not None
+    spool.replace(batch, b"b")
+    assert taken(Spool(tmp_path, 1_000_000)) == [(1000, b"b"), (1000, b"c")]
