@@ -50,6 +50,23 @@ export interface Overview {
   worst: Worst[]
   changed: Changed[]
   notifying: { state: Duty; why: string }
+  sinks: Sink[]
+}
+
+/** Where lag is sent to. */
+export interface Sink {
+  name: string
+  class: string
+  state: "starting" | "well" | "behind" | "trouble"
+  interval: number
+  points: number
+  delivered: number | null
+  waiting: number
+  waiting_bytes: number
+  oldest: number | null
+  dropped: number
+  refused: number
+  trouble: string
 }
 
 /** Whether this Warren notifies. */

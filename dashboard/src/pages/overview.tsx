@@ -29,6 +29,7 @@ export function OverviewPage() {
           <TotalLag />
           <ChangedCard />
           <Health />
+          <Sinks />
         </div>
       </div>
     </>
@@ -156,6 +157,24 @@ function ChangedCard() {
           ))}
         </ul>
       )}
+    </Card>
+  )
+}
+
+function Sinks() {
+  const { sinks } = overview.value!
+  if (sinks.length === 0) return null
+  return (
+    <Card title="Sinks">
+      <dl class="facts">
+        {sinks.map((one) => (
+          <Fact key={one.name} label={`${one.name} (${one.class})`}>
+            {one.state === "trouble" ? one.trouble : one.state}
+            {one.waiting > 0 && `, ${exact(one.waiting)} ${one.waiting === 1 ? "interval waits" : "intervals wait"}`}
+            {one.delivered && `, delivered ${span(now.value - one.delivered)} ago`}
+          </Fact>
+        ))}
+      </dl>
     </Card>
   )
 }

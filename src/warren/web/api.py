@@ -25,6 +25,7 @@ from warren.web.openapi import HOURS_MOST, document
 from warren.web.overview import group_columns, overview, topic_detail
 from warren.web.page import PAGE, PAGE_POLICY
 from warren.web.readiness import not_ready
+from warren.web.sinks import sinks_answer
 from warren.web.speaker import Speaker
 from warren.web.wishes import WishAnswers
 
@@ -101,6 +102,7 @@ class Api:
             ),
             Route("/v3/silences/{silence}", {"DELETE": admin(self._wishes.end_silence)}),
             get("/v3/notifiers", self._incidents.notifiers, is_slow=True),
+            get("/v3/sinks", self.sinks, is_slow=True),
             get("/v3/kafka", self.clusters, is_cached=True),
             get("/v3/kafka/{cluster}", self.cluster, is_cached=True),
             get("/v3/kafka/{cluster}/lag", self.cluster_lag, is_slow=True),
@@ -171,6 +173,10 @@ class Api:
         table = clusters_history(self._config.pipeline.data_dir, self._since_ms(request))
         columns = {name: table[name].to_pylist() for name in table.schema.names}
         return self._speaker.good(request, "history returned", history=columns)
+
+    def sinks(self, request: Request) -> Answer:
+        """Where lag is sent to: what was delivered, what waits, and why."""
+        return self._speaker.good(request, "sinks returned", sinks=sinks_answer(self._config))
 
     def clusters(self, request: Request) -> Answer:
         """All clusters."""

@@ -20,6 +20,7 @@ from warren.snapshot.wishes import count_silences
 from warren.web.http import Answer, accepts
 from warren.web.index import Index
 from warren.web.readiness import not_ready
+from warren.web.sinks import sinks_answer
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
@@ -79,6 +80,7 @@ def _families(index: Index, config: Config, now_ms: int) -> Iterator[Family]:
     yield from _of_clusters(index, config)
     yield from _of_warren(index, now_ms)
     yield from _of_incidents(config, now_ms)
+    yield from _of_sinks(config)
 
 
 def _of_partitions(index: Index) -> Iterator[Family]:
@@ -277,6 +279,24 @@ def _of_warren(index: Index, now_ms: int) -> Iterator[Family]:
     ]
     family = _gauge("warren_rejected_records_total", "Records of offsets topics that could not be read", rejects)
     yield Family(family.name, family.help, family.samples, "counter")
+
+
+def _of_sinks(config: Config) -> Iterator[Family]:
+    sinks = sinks_answer(config)
+    if not sinks:
+        return
+    for name, text, key in (
+        ("warren_sink_intervals_waiting", "How many intervals of a sink are not delivered yet", "waiting"),
+        ("warren_sink_bytes_waiting", "How much of a sink's spool is not delivered yet", "waiting_bytes"),
+        ("warren_sink_points", "How many points a sink sends each interval", "points"),
+        ("warren_sink_intervals_dropped", "Intervals that had to make room for newer ones, since it runs", "dropped"),
+        ("warren_sink_requests_refused", "Requests that will never be taken, since it runs", "refused"),
+    ):
+        yield _gauge(name, text, [({"sink": one["name"], "class": one["class"]}, one[key]) for one in sinks])
+    delivered = [({"sink": one["name"], "class": one["class"]}, (one["delivered"] or 0) / 1000) for one in sinks]
+    yield _gauge("warren_sink_delivered_seconds", "The time of the last interval that was delivered", delivered)
+    well = [({"sink": one["name"], "class": one["class"]}, int(one["state"] == "well")) for one in sinks]
+    yield _gauge("warren_sink_up", "Whether a sink is well, and not behind or in trouble", well)
 
 
 def _of_incidents(config: Config, now_ms: int) -> Iterator[Family]:

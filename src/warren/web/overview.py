@@ -16,6 +16,7 @@ from warren.web.bulk import roll_up
 from warren.web.index import Index
 from warren.web.readiness import not_ready
 from warren.web.recent import HOUR_MS
+from warren.web.sinks import sinks_answer
 
 Value = dict[str, Any]
 Ints = NDArray[np.int64]
@@ -47,6 +48,7 @@ def overview(index: Index, config: Config, now_ms: int) -> Value:
         "worst": _worst(index),
         "changed": _changed(index, now_ms),
         "notifying": {"state": duty.state, "why": duty.why},
+        "sinks": sinks_answer(config),
     }
 
 

@@ -1,0 +1,42 @@
+"""How sinks fare, as it is answered."""
+
+from typing import Any
+
+from warren.config import Config
+from warren.snapshot.sinks import SinkStatus, read_status
+
+LATE_INTERVALS = 3
+"""So many intervals may wait before a sink is behind: one is always under way."""
+
+
+def sinks_answer(config: Config) -> list[dict[str, Any]]:
+    """Every sink of the configuration."""
+    found = []
+    for name, sink in sorted(config.sinks.items()):
+        status = read_status(config.pipeline.data_dir, name) or SinkStatus(name, sink.class_name)
+        found.append(
+            {
+                "name": name,
+                "class": sink.class_name,
+                "state": state_of(status),
+                "interval": sink.interval,
+                "points": status.points,
+                "delivered": status.delivered_ms,
+                "waiting": status.waiting,
+                "waiting_bytes": status.waiting_bytes,
+                "oldest": status.oldest_ms,
+                "dropped": status.dropped,
+                "refused": status.refused,
+                "trouble": status.trouble,
+            }
+        )
+    return found
+
+
+def state_of(status: SinkStatus) -> str:
+    """In a word: starting, well, behind, or in trouble."""
+    if status.noted_ms == 0:
+        return "starting"
+    if status.trouble:
+        return "trouble"
+    return "behind" if status.waiting > LATE_INTERVALS else "well"

@@ -1,0 +1,75 @@
+"""`[sink.NAME]`: by our names for keys and by telegraf's."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.written import SMALLEST, loaded, mistakes, notes
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink
+
+TELEGRAF = """
+[sink.es]
+class-name = "elasticsearch"
+urls = [ "http://localhost:9200" ]
+timeout = "5s"
+enable_sniffer = false
+health_check_interval = "10s"
+index_name = "burrow-%Y.%m.%d"
+manage_template = false
+topics_exclude = [ "__consumer_offsets" ]
+groups_exclude = ["console-*"]
+username = "telegraf"
+password = "mypassword"
+tags = { usage = "logstash", project_id = "logis" }
+"""
+
+
+def test_what_stood_in_telegraf_conf_is_understood(tmp_path: Path) -> None:
+    sink = loaded(tmp_path, SMALLEST + TELEGRAF).sinks["es"]
+    assert sink == ElasticsearchSink(
+        "es", urls=("http://localhost:9200",), timeout=5.0, index_name="burrow-%Y.%m.%d", manage_template=False,
+        topics_exclude=("__consumer_offsets",), groups_exclude=("console-*",), username="telegraf",
+        password="mypassword", tags={"usage": "logstash", "project_id": "logis"},
+    )  # fmt: skip
+    assert [note.split("] ")[1].split(" ")[0] for note in notes(tmp_path, SMALLEST + TELEGRAF)] == [
+        "enable_sniffer", "health_check_interval",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('class-name = "opensearch"\nurls = ["http://a"]', OpenSearchSink("s", urls=("http://a",))),
+        (
+            'class-name = "influxdb"\nurls = ["http://a", "http://b"]\ninterval = 30\ndetail = "group"',
+            InfluxSink("s", urls=("http://a", "http://b"), interval=30.0, detail="group"),
+        ),
+        (
+            'class-name = "influxdb"\nurls = ["http://a"]\norganization = "o"\nbucket = "b"\ntoken = "t"',
+            InfluxSink("s", urls=("http://a",), organization="o", bucket="b", token="t"),
+        ),
+        ('class-name = "kafka"\ntopic = "lag"\ncluster = "local"', KafkaSink("s", cluster="local", topic="lag")),
+    ],
+)
+def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> None:
+    assert loaded(tmp_path, f"{SMALLEST}[sink.s]\n{text}").sinks == {"s": expected}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('class-name = "splunk"', 'class-name = "splunk": must be "elasticsearch" or "opensearch" or'),
+        ('class-name = "influxdb"', "urls is missing: a sink of class influxdb needs it"),
+        ('class-name = "kafka"\ncluster = "x"', 'cluster = "x": must be the name of a [cluster.NAME] section'),
+        ('class-name = "kafka"\ngroups_exclude = ["[a"]', "must be a list of globs as telegraf has them ('[a' has a ["),
+        ('class-name = "kafka"\ninterval = "soon"', 'interval = "soon": must be seconds, or a text such as "10s"'),
+        (
+            'class-name = "elasticsearch"\nurls = ["http://a"]\ndata_stream = true',
+            "data_stream is true: index-name must be the name of the stream then, without a date",
+        ),
+        ('class-name = "elasticsearch"\nurls = ["http://a"]\nindex_name = "Big"', "must be a name of indices in lower"),
+    ],
+)
+def test_a_mistake_in_them_is_told(tmp_path: Path, text: str, expected: str) -> None:
+    [mistake] = mistakes(tmp_path, f"{SMALLEST}[sink.s]\n{text}")
+    assert expected in mistake

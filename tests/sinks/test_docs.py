@@ -1,0 +1,29 @@
+"""What docs/sinks.md says is true."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.config.written import SMALLEST, loaded
+from tests.kit.demos import ROOT, readme_blocks
+from warren.config.keys import keys_of
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink
+
+DOCS = "docs/sinks.md"
+
+
+@pytest.mark.parametrize("example", readme_blocks("toml", DOCS), ids=lambda example: example.splitlines()[0])
+def test_every_example_is_accepted(tmp_path: Path, example: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert loaded(tmp_path, SMALLEST + example).sinks
+    assert caplog.text == "", "nothing in it is odd"
+
+
+def test_every_key_that_is_the_same_exists() -> None:
+    text = (ROOT / DOCS).read_text()
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", text.split("## From telegraf.conf")[1], re.MULTILINE)
+    same = " ".join(left for left, right in rows if right.startswith(("the same", "accepted")))
+    named = {name.replace("_", "-") for name in re.findall(r"`([a-z_]+)`", same)}
+    assert len(named) > 25
+    known = {key for kind in (ElasticsearchSink, InfluxSink, KafkaSink) for key in keys_of(kind)}
+    assert named <= known

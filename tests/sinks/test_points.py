@@ -1,0 +1,131 @@
+"""A snapshot as points: every number that of the snapshot, in telegraf's shape, and only of whom a sink wants."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.plans import cluster_state
+from tests.kit.servers import Town
+from warren.config.sinks import Sink
+from warren.domain.rules import Reason, Status
+from warren.domain.windows import UNKNOWN
+from warren.sinks.points import TELEGRAF_CODES, Points, points_of
+from warren.snapshot.reader import Snapshot
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    town = Town(tmp_path_factory.mktemp("points")).grow()
+    town.publish()
+    return town
+
+
+@pytest.fixture(scope="module")
+def snapshot(town: Town) -> Snapshot:
+    return Snapshot(town.cycles.store, town.cycles.store.newest())
+
+
+def rows(points: list[Points], name: str) -> Rows:
+    """Points of one measurement as dictionaries, without what is left out."""
+    found: Rows = []
+    for one in points:
+        if one.name == name:
+            columns = {**one.tags, **one.words}
+            for place in range(len(one)):
+                row = {key: column[place].as_py() for key, column in columns.items()}
+                row |= {key: int(column[place]) for key, column in one.numbers.items()}
+                found.append({key: value for key, value in row.items() if value not in ("", UNKNOWN)})
+    return found
+
+
+def test_partitions_are_those_of_the_snapshot(snapshot: Snapshot) -> None:
+    made = rows(points_of(snapshot, Sink("s")), "burrow_partition")
+    held = snapshot.partitions().to_pylist()
+    assert len(made) == len(held)
+    expected = [
+        {
+            "cluster": row["cluster"],
+            "group": row["group"],
+            "topic": row["topic"],
+            "partition": str(row["partition"]),
+            "status": Status(row["status"]).name,
+            "status_code": TELEGRAF_CODES.get(Status(row["status"]), 0),
+            "burrow_code": row["status"],
+            "reason": Reason(row["reason"]).name.lower(),
+            "owner": row["owner"] or "",
+            "client_id": row["client_id"] or "",
+            "lag": row["current_lag"],
+            "offset": row["end_offset"],
+            "timestamp": row["end_ms"],
+        }
+        for row in held
+    ]
+    assert made == [{key: value for key, value in row.items() if value not in ("", UNKNOWN)} for row in expected]
+    assert {"STALL", "WARN", "OK"} <= {row["status"] for row in made}
+
+
+def test_groups_have_the_sum_of_their_offsets_and_the_newest_commit(snapshot: Snapshot) -> None:
+    points = points_of(snapshot, Sink("s"))
+    partitions = rows(points, "burrow_partition")
+    made = {(row["cluster"], row["group"]): row for row in rows(points, "burrow_group")}
+    held = {(row["cluster"], row["group"]): row for row in snapshot.groups().to_pylist()}
+    assert made.keys() == held.keys()
+    for name, row in made.items():
+        own = [one for one in partitions if (one["cluster"], one["group"]) == name]
+        assert row["offset"] == sum(one.get("offset", 0) for one in own)
+        assert row["timestamp"] == max(one["timestamp"] for one in own)
+        assert row["partition_count"] == len(own) == held[name]["partitions"]
+        assert row["total_lag"] == held[name]["totallag"]
+        assert row["lag"] == max(held[name]["maxlag"], 0)
+        assert row["status"] == Status(held[name]["status"]).name
+
+
+def test_topics_have_the_head_of_each_partition_that_is_known(snapshot: Snapshot) -> None:
+    made = rows(points_of(snapshot, Sink("s")), "burrow_topic")
+    heads = {(row["cluster"], row["topic"], row["partition"]): row["offset"] for row in made}
+    assert heads["one", "orders", "2"] == 1090
+    assert heads["two", "unread", "0"] == 7
+    assert ("one", "audit", "1") not in heads, "nobody knows that one"
+    assert len(made) == 2 * (3 + 1 + 1)
+
+
+@pytest.mark.parametrize(
+    ("sink", "measurements"),
+    [
+        (Sink("s", detail="group"), {"burrow_group"}),
+        (Sink("s", detail="topic"), {"burrow_group", "burrow_topic"}),
+        (Sink("s"), {"burrow_group", "burrow_topic", "burrow_partition"}),
+        (Sink("s", clusters_include=("none",)), set()),
+    ],
+)
+def test_detail_says_how_much(snapshot: Snapshot, sink: Sink, measurements: set[str]) -> None:
+    assert {points.name for points in points_of(snapshot, sink)} == measurements
+
+
+def test_filters_are_telegrafs_and_those_of_topics_leave_groups_alone(snapshot: Snapshot) -> None:
+    sink = Sink("s", clusters_exclude=("t*",), groups_include=("{slow,fresh,stalled}",), topics_exclude=("aud?t",))
+    points = points_of(snapshot, sink)
+    assert {row["group"] for row in rows(points, "burrow_group")} == {"slow", "fresh", "stalled"}
+    assert {row["cluster"] for points_ in points for row in rows([points_], points_.name)} == {"one"}
+    assert {row["topic"] for row in rows(points, "burrow_partition")} == {"orders"}
+    assert {row["topic"] for row in rows(points, "burrow_topic")} == {"orders", "unread"}
+    all_topics = points_of(snapshot, Sink("s", clusters_include=("one",)))
+    whole = {row["group"]: row for row in rows(all_topics, "burrow_group")}
+    assert all(row == whole[row["group"]] for row in rows(points, "burrow_group")), "sums are over all topics"
+
+
+def test_a_cluster_that_is_away_has_no_points(town: Town) -> None:
+    manifest = town.cycles.manifest(
+        now_ms=town.now_ms, clusters={"one": cluster_state(unknown_since_ms=1), "two": cluster_state()}
+    )
+    points = points_of(Snapshot(town.cycles.store, manifest), Sink("s"))
+    assert {row["cluster"] for one in points for row in rows([one], one.name)} == {"two"}
+
+
+def test_before_anything_is_known_there_are_no_points(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    town.publish()
+    assert points_of(Snapshot(town.cycles.store, town.cycles.store.newest()), Sink("s")) == []

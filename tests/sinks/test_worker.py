@@ -1,0 +1,158 @@
+"""A sink at work: each interval is kept once and delivered in order, whatever becomes of the server."""
+
+import gzip
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.kit.servers import Town
+from tests.kit.warrens import wait_for
+from warren.config.sinks import Sink
+from warren.sinks.client import RefusedError
+from warren.sinks.points import Points
+from warren.sinks.worker import LEAST_STALE_S, SinkWorker
+from warren.snapshot.sinks import SinkStatus, read_status
+
+SECOND = 1000
+
+
+class Listed:
+    """A writer whose server is a list: it takes all, a part, nothing, or refuses."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.places: list[int] = []
+        self.mood = "well"
+
+    def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[bytes]:
+        assert tags["usage"] == "test"
+        assert "host" in tags
+        yield f"{at_ms} {points.name} {len(points)}\n".encode()
+
+    def deliver(self, request: bytes, place: int) -> bytes | None:
+        self.places.append(place)
+        if self.mood == "away":
+            raise ConnectionError("nobody there")
+        if self.mood == "refuses":
+            raise RefusedError("not this")
+        text = gzip.decompress(request).decode()
+        if self.mood == "half" and len(text) > 5:
+            self.taken.append(text[:5])
+            return text[5:].encode()
+        self.taken.append(text)
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+class Site:
+    """A town's snapshot, and a sink of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.town = Town(root).grow()
+        self.town.publish()
+        self.now_ms = self.town.now_ms
+        self.writer = Listed()
+        self.begin()
+
+    def begin(self, spool: int = 10) -> None:
+        sink = Sink("s/1", tags={"usage": "test"}, spool=spool)
+        self.worker = SinkWorker(sink, self.writer, self.town.data, lambda: self.now_ms)
+
+    def drain(self) -> None:
+        while self.worker.deliver_next():
+            pass
+
+    @property
+    def status(self) -> SinkStatus:
+        found = read_status(self.town.data, "s/1")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_an_interval_is_kept_once_and_delivered_once(site: Site) -> None:
+    assert read_status(site.town.data, "s/1") is None
+    site.worker.sample(site.now_ms)
+    site.worker.sample(site.now_ms)
+    assert site.status.waiting == 1
+    site.drain()
+    assert [text.split()[1] for text in site.writer.taken] == ["burrow_topic", "burrow_partition", "burrow_group"]
+    assert {text.split()[0] for text in site.writer.taken} == {str(site.now_ms)}, "all points have one time"
+    assert (site.status.waiting, site.status.delivered_ms, site.status.trouble) == (0, site.now_ms, "")
+    assert site.writer.places == sorted(set(site.writer.places))
+
+
+def test_a_snapshot_of_long_ago_says_nothing_about_now(site: Site) -> None:
+    site.worker.sample(site.now_ms + round(LEAST_STALE_S * 1000) + 1)
+    assert not site.worker.deliver_next()
+
+
+def test_what_was_kept_is_delivered_after_a_restart(site: Site) -> None:
+    site.worker.sample(site.now_ms)
+    site.worker.sample(site.now_ms + SECOND)
+    assert site.worker.deliver_next()
+    site.begin()
+    site.drain()
+    assert [text.split()[0] for text in site.writer.taken] == [str(site.now_ms)] * 3 + [str(site.now_ms + SECOND)] * 3
+
+
+def test_a_part_that_was_taken_is_not_sent_again(site: Site) -> None:
+    site.worker.sample(site.now_ms)
+    site.writer.mood = "half"
+    with pytest.raises(ConnectionError):
+        site.worker.deliver_next()
+    site.writer.mood = "well"
+    site.drain()
+    assert "".join(site.writer.taken[:2]).startswith(f"{site.now_ms} burrow_topic")
+    assert len(site.writer.taken) == 4
+
+
+def test_what_is_refused_for_good_is_given_up_and_told(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.worker.sample(site.now_ms)
+    site.writer.mood = "refuses"
+    assert site.worker.deliver_next()
+    site.writer.mood = "well"
+    site.drain()
+    assert len(site.writer.taken) == 2
+    assert site.status.refused == 1
+    assert "given up: not this" in caplog.text
+
+
+def test_without_room_the_oldest_intervals_go(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.begin(spool=1)
+    monkeypatch.setattr(site.worker._spool, "_most", 300)
+    for second in range(20):
+        site.worker.sample(site.now_ms + second * SECOND)
+    assert site.status.dropped > 0
+    assert site.status.waiting + site.status.dropped == 20
+    site.drain()
+    assert site.writer.taken[-1].startswith(str(site.now_ms + 19 * SECOND))
+
+
+def test_a_server_that_is_away_is_asked_again_and_gets_everything(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr("warren.sinks.worker.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("warren.sinks.worker.LONGEST_WAIT_S", 0.02)
+    site.writer.mood = "away"
+    site.worker.sample(site.now_ms)
+    stop = threading.Event()
+    delivering = threading.Thread(target=site.worker._deliver_all, args=(stop,))
+    delivering.start()
+    wait_for(lambda: len(site.writer.places) > 3, "it is tried again", 20)
+    assert site.status.trouble == "nobody there"
+    site.writer.mood = "well"
+    wait_for(lambda: len(site.writer.taken) == 3, "all is delivered", 20)
+    stop.set()
+    delivering.join(20)
+    assert "takes what it missed" in caplog.text

@@ -1,0 +1,28 @@
+"""How sinks fare, over HTTP."""
+
+from pathlib import Path
+
+from tests.kit.servers import Town, server_config, serving
+from warren.config.sinks import InfluxSink, KafkaSink
+from warren.snapshot.sinks import SinkStatus, sink_folder, write_status
+
+
+def test_sinks_say_what_waits_and_why(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    town.publish()
+    folder = sink_folder(tmp_path, "in/flux")
+    folder.mkdir(parents=True)
+    write_status(folder, SinkStatus("in/flux", "influxdb", 5, 4000, 3000, 42, 7, 1234, 1000, trouble="nobody there"))
+    sinks = {"in/flux": InfluxSink("in/flux", urls=("http://x",)), "topic": KafkaSink("topic", interval=30.0)}
+    with serving(server_config(tmp_path, sinks=sinks)) as [client]:
+        first, second = client.json("/v3/sinks")["sinks"]
+        lines = client.ask("/metrics").text.splitlines()
+        assert client.json("/v3/overview")["overview"]["sinks"] == [first, second]
+    assert (first["name"], first["state"], first["waiting"], first["oldest"]) == ("in/flux", "trouble", 7, 1000)
+    assert first["trouble"] == "nobody there"
+    assert (second["name"], second["state"], second["interval"]) == ("topic", "starting", 30.0)
+    assert 'warren_sink_intervals_waiting{sink="in/flux",class="influxdb"} 7' in lines
+    assert 'warren_sink_delivered_seconds{sink="in/flux",class="influxdb"} 3' in [
+        line.removesuffix(".0") for line in lines
+    ]
+    assert 'warren_sink_up{sink="topic",class="kafka"} 0' in lines
