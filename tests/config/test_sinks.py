@@ -58,7 +58,13 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('class-name = "splunk"', 'class-name = "splunk": must be "elasticsearch" or "opensearch" or'),
+        (
+            'class-name = "splunk"\nurls = ["http://a"]',
+            'class-name = "splunk": must be "elasticsearch" or "opensearch" or',
+        ),
+            'class-name = "splunk"\nurls = ["http://a"]',
+            'class-name = "splunk": must be "elasticsearch" or "opensearch" or',
+        ),
         ('class-name = "influxdb"', "urls is missing: a sink of class influxdb needs it"),
         ('class-name = "kafka"\ncluster = "x"', 'cluster = "x": must be the name of a [cluster.NAME] section'),
         ('class-name = "kafka"\ngroups_exclude = ["[a"]', "must be a list of globs as telegraf has them ('[a' has a ["),

@@ -79,9 +79,7 @@ class ElasticsearchSink(HttpSink):
 
     class_name: ClassVar[str] = "elasticsearch"
 
-    index_name: Annotated[
-        str, text("a name of indices, with %Y, %m, %d and %H for the time", r"[^\sA-Z\"*<>|,#/\\?]+")
-    ] = "burrow-%Y.%m.%d"
+    index_name: Annotated[str, _INDEX] = "burrow-%Y.%m.%d"
     data_stream: Switch = False
     manage_template: Switch = True
     template_name: Annotated[str, text()] = "warren"
