@@ -16,7 +16,7 @@ def joined(*parts: str | pa.StringArray) -> pa.StringArray:
     return pc.binary_join_element_wise(*parts, "")
 
 
-def texts(numbers: NDArray[np.generic]) -> pa.StringArray:
+def as_text(numbers: NDArray[np.generic]) -> pa.StringArray:
     """Numbers as text."""
     return pc.cast(pa.array(numbers), pa.string())
 

@@ -50,11 +50,11 @@ def _writer(job: _Job) -> Writer:
 
 
 @contextmanager
-def sinks(config: Config) -> Iterator[None]:
+def sinks(config: Config) -> Iterator[list[KeptProcess]]:
     """A process for each sink of a configuration, ended with the block."""
     running = [KeptProcess(f"sink {sink.name}", _main, _job(config, sink)) for sink in config.sinks.values()]
     try:
-        yield
+        yield running
     finally:
         threads = [threading.Thread(target=one.close) for one in running]
         for thread in threads:

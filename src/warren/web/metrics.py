@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from warren import __version__
 from warren.config import Config
+from warren.domain.columns import as_text, bytes_of, joined
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.incidents import tally
@@ -119,15 +120,15 @@ class _Lines:
 
     def burrow(self, name: str) -> tuple[pa.StringArray, pa.StringArray]:
         """What stands before and after the number of a partition in each run, by Burrow's names."""
-        before = _joined(f'\n{name}{{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
-        return before, _joined('",topic="', self._topic, '"} ')
+        before = joined(f'\n{name}{{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
+        return before, joined('",topic="', self._topic, '"} ')
 
     def exporter(self, name: str) -> tuple[pa.StringArray, str]:
         """The same by the names that dashboards of other exporters ask for.
 
         Theirs have the member's host and client too, with which a series would end at every rebalance.
         """
-        before = _joined(
+        before = joined(
             f'\n{name}{{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic,
             '",partition="',
         )  # fmt: skip
@@ -147,7 +148,7 @@ class _Lines:
         for at in range(0, count, ROWS_AT_ONCE):
             some = slice(at, at + ROWS_AT_ONCE) if is_all or rows is None else rows[at : at + ROWS_AT_ONCE]
             run, partition = self._run_of_row[some], self._index.columns["partition"][some]
-            shown = _texts(values[some]) if texts is None else texts.take(pa.array(values[some]))
+            shown = as_text(values[some]) if texts is None else texts.take(pa.array(values[some]))
             yield self._piece(before, after, run, partition, shown)
 
     def never_committed(self, before: pa.StringArray, after: pa.StringArray) -> Iterator[bytes | memoryview]:
@@ -169,14 +170,14 @@ class _Lines:
     ) -> memoryview:
         runs = pa.array(run)
         behind = after if isinstance(after, str) else after.take(runs)
-        return _bytes_of(_joined(before.take(runs), self._numbers.take(pa.array(partition)), behind, shown))
+        return bytes_of(joined(before.take(runs), self._numbers.take(pa.array(partition)), behind, shown))
 
 
 def _of_groups(index: Index) -> Iterator[Family]:
     clusters = _escaped(pa.array(index.clusters, pa.string())).take(pa.array(index.group_cluster))
     names = _escaped(index.group_names)
-    burrow = _joined('{cluster="', clusters, '",consumer_group="', names, '"} ')
-    other = _joined('{cluster_name="', clusters, '",group="', names, '"} ')
+    burrow = joined('{cluster="', clusters, '",consumer_group="', names, '"} ')
+    other = joined('{cluster_name="', clusters, '",group="', names, '"} ')
     lag = np.maximum(index.columns["current_lag"], 0)
     most = np.maximum.reduceat(lag, index.first[:-1]) if len(names) else lag
     for name, text, labels, values in (
@@ -208,10 +209,8 @@ def _of_topics(index: Index) -> Iterator[Family]:
         topic = np.repeat(np.arange(topics.partitions.size), topics.partitions)
         ends = np.cumsum(topics.partitions)
         number = np.arange(topic.size) - np.repeat(ends - topics.partitions, topics.partitions)
-        before = _joined('{cluster="', _escaped(pa.array([cluster])), '",partition="')[0].as_py()
-        labels = _joined(
-            before, numbers.take(pa.array(number)), _joined('",topic="', names, '"} ').take(pa.array(topic))
-        )
+        before = joined('{cluster="', _escaped(pa.array([cluster])), '",partition="')[0].as_py()
+        labels = joined(before, numbers.take(pa.array(number)), joined('",topic="', names, '"} ').take(pa.array(topic)))
         heads = index.heads[np.repeat(topics.first_row, topics.partitions) + number]
         samples += _samples(name, labels, heads, heads != UNKNOWN)
     yield Family(name, "The head of a topic's partition", samples)
@@ -340,21 +339,7 @@ def _samples(
     """A sample each, of all or of some."""
     if where is not None and not where.all():
         labels, values = labels.filter(pa.array(where)), values[where]
-    return [_bytes_of(_joined(f"\n{name}", labels, _texts(values)))] if len(labels) else []
-
-
-def _texts(values: NDArray[np.generic]) -> pa.StringArray:
-    return pc.cast(pa.array(values), pa.string())
-
-
-def _bytes_of(lines: pa.StringArray) -> memoryview:
-    _, ends, data = lines.buffers()
-    edges = np.frombuffer(ends, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
-    return memoryview(data)[int(edges[0]) : int(edges[-1])]
-
-
-def _joined(*parts: str | pa.StringArray) -> pa.StringArray:
-    return pc.binary_join_element_wise(*parts, "")
+    return [bytes_of(joined(f"\n{name}", labels, as_text(values)))] if len(labels) else []
 
 
 def _escaped(names: pa.StringArray) -> pa.StringArray:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.domain.columns import as_text, joined, where_odd
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.web.go_json import dumps, to_number
@@ -85,11 +86,11 @@ class PartitionTexts:
         first_run, last_run = int(runs.first_of_group[begin]), int(runs.first_of_group[end])
         run, number, row = runs.padded_rows(first_run, last_run, index.columns["partition"])
         topic = self._names["topic"].take(pa.array(index.topic[runs.first[run]]))
-        lines = _joined(
+        lines = joined(
             '{"topic":',
             topic,
             ',"partition":',
-            _texts(number),
+            as_text(number),
             ',"owner":',
             self._named("owner", index.owner, row),
             ',"client_id":',
@@ -101,7 +102,7 @@ class PartitionTexts:
             ',"end":',
             self._slot("end", row),
             ',"current_lag":',
-            _texts(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
+            as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
             ',"complete":',
             self._complete(row),
             "},",
@@ -139,12 +140,12 @@ class PartitionTexts:
         columns = self._index.columns
         at_ms = np.where(row < 0, UNKNOWN, columns[f"{which}_ms"][row])
         lag = pc.if_else(
-            pa.array(columns[f"{which}_lag"][row] == UNKNOWN), "null", _texts(columns[f"{which}_lag"][row])
+            pa.array(columns[f"{which}_lag"][row] == UNKNOWN), "null", as_text(columns[f"{which}_lag"][row])
         )
-        text = _joined(
-            '{"offset":', _texts(columns[f"{which}_offset"][row]),
-            ',"timestamp":', _texts(at_ms),
-            ',"observedAt":', _texts(at_ms // 1000),
+        text = joined(
+            '{"offset":', as_text(columns[f"{which}_offset"][row]),
+            ',"timestamp":', as_text(at_ms),
+            ',"observedAt":', as_text(at_ms // 1000),
             '000,"lag":', lag, "}",
         )  # fmt: skip
         return pc.if_else(pa.array(at_ms == UNKNOWN), "null", text)
@@ -155,21 +156,6 @@ class PartitionTexts:
         return pa.array([str(to_number(one)) for one in known], pa.string()).take(pa.array(place))
 
 
-def _joined(*parts: str | pa.StringArray) -> pa.StringArray:
-    return pc.binary_join_element_wise(*parts, "")
-
-
-def _texts(numbers: NDArray[np.generic]) -> pa.StringArray:
-    return pc.cast(pa.array(numbers), pa.string())
-
-
 def _quoted(names: pa.StringArray) -> pa.StringArray:
-    """Names as JSON; only those that need it are looked at one by one."""
-    plain = _joined('"', names, '"')
-    odd = np.flatnonzero(np.asarray(pc.match_substring_regex(names, _TO_ESCAPE)))
-    if odd.size == 0:
-        return plain
-    escaped = pa.array([dumps(name).decode() for name in names.take(pa.array(odd)).to_pylist()], pa.string())
-    is_odd = np.zeros(len(names), dtype=np.bool_)
-    is_odd[odd] = True
-    return pc.replace_with_mask(plain, pa.array(is_odd), escaped)
+    """Names as Go writes them in JSON; only those that need it are looked at one by one."""
+    return where_odd(names, joined('"', names, '"'), _TO_ESCAPE, lambda name: dumps(name).decode())
