@@ -1,9 +1,9 @@
-"""`python -m benchmarks [catch_up|cycle|heads|serve|page|notify ...]`: run all benchmarks, or the named ones."""
+"""`python -m benchmarks [catch_up|cycle|...]`: run all benchmarks, or the named ones."""
 
 import subprocess
 import sys
 
-ALL = ("catch_up", "cycle", "heads", "serve", "page", "notify")
+ALL = ("catch_up", "cycle", "heads", "serve", "page", "notify", "sinks")
 
 
 def main() -> int:

@@ -34,6 +34,7 @@ OPERATIONS = [
     "GET /v3/incidents/{incident}",
     *(f"{method} /v3/incidents/{{incident}}/acknowledge" for method in ("POST", "DELETE")),
     *("GET /v3/silences", "POST /v3/silences", "DELETE /v3/silences/{silence}", "GET /v3/notifiers"),
+    "GET /v3/sinks",
     "GET /v3/kafka/{cluster}/topic/{topic}/detail",
     *(f"GET {path}" for path in ("/burrow/admin", "/burrow/admin/ready", "/metrics", "/openapi.json", "/docs")),
     *("GET /v3/kafka", f"GET {CLUSTER}", f"GET {CLUSTER}/lag", f"GET {CLUSTER}/topic", f"GET {CLUSTER}/consumer"),

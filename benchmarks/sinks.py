@@ -1,0 +1,96 @@
+"""100,000 partitions an interval into each sink: how long until they are kept on disk, and until the server has them.
+
+`python -m benchmarks.sinks`
+"""
+
+import os
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.conditions import cpu_s, show
+from benchmarks.snapshots import record
+from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
+from warren.demo.broker import Kafka
+from warren.demo.workload import create_topics
+from warren.sinks.elasticsearch import ElasticsearchWriter
+from warren.sinks.influxdb import InfluxWriter
+from warren.sinks.kafka import KafkaWriter
+from warren.sinks.worker import SinkWorker, Writer
+from warren.snapshot.sinks import read_status, sink_folder
+
+PARTITIONS = 100_000
+INTERVALS = 3
+TRIGGER_S = 10.0
+
+
+def main() -> None:
+    """Each sink in turn, alone with its server."""
+    with tempfile.TemporaryDirectory() as root:
+        deque(record(Path(root), PARTITIONS, cycles=4), maxlen=1)
+        rows = [_measured(Path(root), begin) for begin in (_influxdb, _elasticsearch, _opensearch, _kafka)]
+    show(f"{PARTITIONS:,} partitions an interval", rows)
+
+
+def _influxdb(parts: ExitStack) -> tuple[Sink, Writer]:
+    server = parts.enter_context(InfluxDb())
+    sink = InfluxSink("influxdb", urls=(server.url,), timeout=60.0)
+    return sink, InfluxWriter(sink)
+
+
+def _elasticsearch(parts: ExitStack) -> tuple[Sink, Writer]:
+    server = parts.enter_context(SearchServer(ELASTICSEARCH))
+    sink = ElasticsearchSink("elasticsearch", urls=(server.url,), timeout=60.0)
+    return sink, ElasticsearchWriter(sink)
+
+
+def _opensearch(parts: ExitStack) -> tuple[Sink, Writer]:
+    server = parts.enter_context(SearchServer(OPENSEARCH))
+    sink = OpenSearchSink("opensearch", urls=(server.url,), timeout=60.0)
+    return sink, ElasticsearchWriter(sink)
+
+
+def _kafka(parts: ExitStack) -> tuple[Sink, Writer]:
+    kafka = parts.enter_context(Kafka())
+    create_topics(kafka.bootstrap, {"lag": 4})
+    sink = KafkaSink("kafka", topic="lag")
+    return sink, KafkaWriter(sink, {"bootstrap.servers": kafka.bootstrap})
+
+
+def _measured(root: Path, begin: Callable[[ExitStack], tuple[Sink, Writer]]) -> dict[str, object]:
+    with ExitStack() as parts:
+        sink, writer = begin(parts)
+        worker = SinkWorker(sink, writer, root)
+        kept, delivered, used, size = [], [], [], 0
+        for _ in range(INTERVALS):
+            at_ms = time.time_ns() // 1_000_000
+            cpu, began = cpu_s(os.getpid()), time.monotonic()
+            worker.sample(at_ms)
+            kept.append(time.monotonic() - began)
+            size = sum(path.stat().st_size for path in sink_folder(root, sink.name).rglob("*.gz"))
+            while worker.deliver_next():
+                pass
+            delivered.append(time.monotonic() - began)
+            used.append(cpu_s(os.getpid()) - cpu)
+        writer.close()
+    status = read_status(root, sink.name)
+    assert status is not None
+    assert not status.trouble
+    return {
+        "sink": sink.name,
+        "points": status.points,
+        "spool_mb": round(size / 1e6, 1),
+        "kept_s": round(min(kept), 2),
+        "delivered_s": round(min(delivered), 2),
+        "points_a_second": round(status.points / min(delivered)),
+        "cpu_s": round(min(used), 2),
+        "of_a_core": f"{min(used) / TRIGGER_S:.0%}",
+    }
+
+
+if __name__ == "__main__":
+    main()
