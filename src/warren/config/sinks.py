@@ -121,10 +121,9 @@ class InfluxSink(HttpSink):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """`class-name = "kafka"`: telegraf's JSON to a topic, or only what has changed about verdicts."""
+    """`class-name = "kafka"`: telegraf's JSON to a topic."""
 
     class_name: ClassVar[str] = "kafka"
 
     cluster: OptionalText = None
     topic: Annotated[str, TOPIC] = "warren-lag"
-    changes_topic: Annotated[str | None, TOPIC] = None
