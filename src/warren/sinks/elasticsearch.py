@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 DOCUMENTS = 5_000
 """In one request."""
 IS_THERE = 409
-TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+TRY_AGAIN = frozenset({401, 403, 404, 408, 429, 500, 502, 503, 504})
+"""Of the moment, or until somebody mends an account, takes a block off an index, or makes one."""
 
 
 class ElasticsearchWriter:
@@ -61,16 +62,21 @@ class ElasticsearchWriter:
         is_there = self._client.ask("GET", path).status_code != httpx.codes.NOT_FOUND
         if not is_there or self._sink.overwrite_template:
             try:
-                self._put_template(path, template(self._sink))
+                self._put_template(path)
             except RefusedError as error:
-                if self._sink.lifecycle is None:
-                    raise
-                log.warning("sink %s: the server has no lifecycles, or not this one: %s", self._sink.name, error)
-                self._put_template(path, template(self._sink, has_lifecycle=False))
+                # It is no fault of the documents: they wait.
+                raise ConnectionError(f"the template of indices is refused: {error}") from None
         self._has_template = True
 
-    def _put_template(self, path: str, body: Mapping[str, Any]) -> None:
-        self._client.ask("PUT", path, orjson.dumps(body), {"Content-Type": "application/json"})
+    def _put_template(self, path: str) -> None:
+        headers = {"Content-Type": "application/json"}
+        try:
+            self._client.ask("PUT", path, orjson.dumps(template(self._sink)), headers)
+        except RefusedError as error:
+            if self._sink.lifecycle is None:
+                raise
+            log.warning("sink %s: the server has no lifecycles, or not this one: %s", self._sink.name, error)
+            self._client.ask("PUT", path, orjson.dumps(template(self._sink, has_lifecycle=False)), headers)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -1,5 +1,6 @@
 """Points as text, by whole columns: InfluxDB's line protocol, bulk requests of Elasticsearch, telegraf's JSON."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,18 +10,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.columns import bytes_of, in_json, joined, texts, where_odd
+from warren.domain.columns import as_text, bytes_of, in_json, joined, where_odd
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import Points
 
 _ODD_IN_TAGS = r"[\\,= \n\r\t\f\v]"
 _SPLIT_BY = {",": r"\,", "=": r"\=", " ": r"\ ", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f", "\v": r"\v"}
+_BEFORE_A_SIGN = re.compile(r"\\(?=[,= ]|\Z)")
 _WIDE_BACKSLASH = "\uff3c"
 _ODD_IN_WORDS = r'["\\\n\r]'
 
 
 def line_protocol(points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
     """Lines for InfluxDB, in nanoseconds; a tag or a field without a value is left out."""
+    own_tags = _besides(points, own_tags)
     own = "".join(f",{_tag(name)}={_tag(value)}" for name, value in sorted(own_tags.items()) if value)
     parts: list[str | pa.StringArray] = [f"{points.name}{own}"]
     for name, column in points.tags.items():
@@ -28,7 +31,7 @@ def line_protocol(points: Points, own_tags: Mapping[str, str], at_ms: int) -> me
     fields = [
         *(_unless_empty(column, joined(f',{name}="', _in_words(column), '"')) for name, column in points.words.items()),
         *(
-            pc.if_else(pa.array(column == UNKNOWN), "", joined(f",{name}=", texts(column), "i"))
+            pc.if_else(pa.array(column == UNKNOWN), "", joined(f",{name}=", as_text(column), "i"))
             for name, column in points.numbers.items()
         ),
     ]
@@ -78,18 +81,23 @@ def telegraf_json(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa
 
 
 def _tags(points: Points, own_tags: Mapping[str, str]) -> pa.StringArray:
-    own = orjson.dumps(dict(own_tags)).decode()[1:-1]
+    own = orjson.dumps(_besides(points, own_tags)).decode()[1:-1]
     parts: list[str | pa.StringArray] = []
     for name, column in points.tags.items():
         parts += [f'{"," if parts else ""}"{name}":', in_json(column)]
     return joined("{", *parts, f",{own}" if own else "", "}")
 
 
+def _besides(points: Points, own_tags: Mapping[str, str]) -> dict[str, str]:
+    """A sink's tags less those that points have themselves: no server takes a name twice."""
+    return {name: value for name, value in own_tags.items() if name not in points.tags}
+
+
 def _fields(points: Points) -> pa.StringArray:
     fields = [
         *(_unless_empty(column, joined(f',"{name}":', in_json(column))) for name, column in points.words.items()),
         *(
-            pc.if_else(pa.array(column == UNKNOWN), "", joined(f',"{name}":', texts(column)))
+            pc.if_else(pa.array(column == UNKNOWN), "", joined(f',"{name}":', as_text(column)))
             for name, column in points.numbers.items()
         ),
     ]
@@ -105,10 +113,8 @@ def _in_tags(column: pa.StringArray) -> pa.StringArray:
 
 
 def _tag(text: str) -> str:
-    # A backslash at the end would take what separates it from the next tag for its own.
-    if text.endswith("\\"):
-        text = f"{text[:-1]}{_WIDE_BACKSLASH}"
-    return "".join(_SPLIT_BY.get(sign, sign) for sign in text)
+    # A backslash takes a sign after it for its own, at the end the one that separates tags; none can be written there.
+    return "".join(_SPLIT_BY.get(sign, sign) for sign in _BEFORE_A_SIGN.sub(_WIDE_BACKSLASH, text))
 
 
 def _in_words(column: pa.StringArray) -> pa.StringArray:

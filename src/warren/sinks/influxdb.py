@@ -1,13 +1,17 @@
 """InfluxDB, and whatever takes its line protocol: a point that comes twice is the same point."""
 
+import gzip
+import logging
 from collections.abc import Iterator, Mapping
 
 import httpx
 
 from warren.config.sinks import InfluxSink
-from warren.sinks.client import SinkClient
+from warren.sinks.client import RefusedError, SinkClient
 from warren.sinks.encode import line_protocol
 from warren.sinks.points import Points
+
+log = logging.getLogger(__name__)
 
 LINES = 10_000
 """In one request."""
@@ -33,7 +37,11 @@ class InfluxWriter:
         if not self._is_made:
             self._make()
         sink = self._sink
-        headers = {"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8"}
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        if sink.content_encoding == "gzip":
+            headers["Content-Encoding"] = "gzip"
+        else:
+            request = gzip.decompress(request)
         if sink.is_v2:
             query = {"org": sink.organization or "", "bucket": sink.bucket or sink.database, "precision": "ns"}
             answer = self._client.ask("POST", "/api/v2/write", request, headers, **query)
@@ -55,7 +63,11 @@ class InfluxWriter:
 
     def _make(self) -> None:
         name = self._sink.database.replace("\\", "\\\\").replace('"', '\\"')
-        self._client.ask("POST", "/query", q=f'CREATE DATABASE "{name}"')
+        try:
+            self._client.ask("POST", "/query", q=f'CREATE DATABASE "{name}"')
+        except (RefusedError, ConnectionError) as error:
+            # Who may only write, may well write to one that is there.
+            log.warning("sink %s: the database %s was not made: %s", self._sink.name, self._sink.database, error)
         self._is_made = True
 
     def close(self) -> None:

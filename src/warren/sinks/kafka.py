@@ -82,22 +82,35 @@ class KafkaWriter:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
+                # An end is told by an answer without records, which else takes its time, in each partition.
+                "fetch.wait.max.ms": "10",
             }
         )
         try:
-            topic = consumer.list_topics(self._sink.topic, WAIT_S).topics[self._sink.topic]
-            return max((self._last_of(consumer, partition) for partition in topic.partitions), default=-1)
+            ends = self._ends()
+            return max((self._last_of(consumer, partition, *edges) for partition, edges in ends.items()), default=-1)
         finally:
             consumer.close()
 
-    def _last_of(self, consumer: Consumer, partition: int) -> int:
-        low, high = consumer.get_watermark_offsets(TopicPartition(self._sink.topic, partition), WAIT_S)
+    def _ends(self) -> dict[int, tuple[int, int]]:
+        """The first and the last offset of each partition, with what is in transactions that are still open."""
+        consumer = Consumer({**self._settings, "group.id": self._name, "isolation.level": "read_uncommitted"})
+        try:
+            topic = consumer.list_topics(self._sink.topic, WAIT_S).topics[self._sink.topic]
+            if topic.error is not None and topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(topic.error)
+            places = [TopicPartition(self._sink.topic, partition) for partition in topic.partitions]
+            return {place.partition: consumer.get_watermark_offsets(place, WAIT_S) for place in places}
+        finally:
+            consumer.close()
+
+    def _last_of(self, consumer: Consumer, partition: int, low: int, high: int) -> int:
         back = 16
         while True:
             # The ends of transactions take places too, so that it may be farther back.
             begin = max(high - back, low, 0)
             consumer.assign([TopicPartition(self._sink.topic, partition, begin)])
-            found = max((_place_in(message, self._sink.name) for message in _to_end(consumer)), default=-1)
+            found = max((_place_in(message, self._sink.name) for message in _up_to(consumer, high)), default=-1)
             if found >= 0 or begin <= max(low, 0):
                 return found
             back *= 16
@@ -107,15 +120,18 @@ class KafkaWriter:
         self._producer = None
 
 
-def _to_end(consumer: Consumer) -> Iterator[Message]:
+def _up_to(consumer: Consumer, end: int) -> Iterator[Message]:
+    """What is committed before an offset; while somebody's transaction is open there, it is waited for."""
     while True:
         message = consumer.poll(WAIT_S)
-        error = KafkaError(KafkaError._TIMED_OUT) if message is None else message.error()
-        if error is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                return
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise KafkaException(error)
-        if message is not None:
+        if (message.offset() or 0) >= end:
+            return
+        if error is None:
             yield message
 
 
