@@ -1,4 +1,4 @@
-"""A topic of Kafka: telegraf's JSON by cluster and group, and what has changed about verdicts; each record once.
+"""A topic of Kafka: telegraf's JSON by cluster and group; each record once.
 
 A request is one transaction, and every record of it says which request it is of. After a crash, or an answer that never
 came, the ends of the topic tell which request was the last, and what is there already is not sent again.
