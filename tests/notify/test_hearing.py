@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.notify.test_keeper import START
 from tests.notify.test_storms import MINUTE, Sky, bad, well
 from warren.domain.incidents import Event, Listener
@@ -43,3 +45,14 @@ def test_what_is_said_again_is_forgotten_after_a_day_and_what_was_said_is_not(tm
     sky.see(25 * 60 * MINUTE, bad(1))
     assert [one.event for one in sky.letters()] == [Event.OPEN, Event.REMINDER]
     assert [one.sent_ms is None for one in sky.letters()] == [False, True], "only the newest is left"
+
+
+def test_letters_that_nobody_takes_do_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warren.notify.book.WAITING_MOST", 3)
+    sky = Sky(tmp_path, HOOK)
+    for turn in range(4):
+        sky.see(2 * turn * 1000, bad(1))
+        sky.see((2 * turn + 1) * 1000, well(1))
+    assert len(sky.letters()) == 8
+    sky.see(2 * 60 * MINUTE, well(1))
+    assert [one.event for one in sky.letters()] == [Event.CLOSE, Event.OPEN, Event.CLOSE], "the newest are kept"

@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit.plans import NOW, Commit, commits_table
 from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.errors import Fenced
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.judge import judge_buckets
@@ -226,3 +227,25 @@ def test_what_is_read_in_parts_is_read_before_a_deletion_is_over(stage: Stage, m
         assert in_force(stage.run(LATE + 1, ("h", NOW))) == [asked], "some is left"
     assert stage.windows()["g"] == [LATE - NOW]
     assert in_force(stage.run(LATE + 2)) == []
+
+
+def test_the_later_writer_takes_over_though_the_earlier_one_is_faster_a_few_times(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.run(NOW, ("g", NOW))
+    first = stage.cycles
+    publish, races = Store.publish, 3
+
+    def race(store: Store, manifest: Manifest) -> None:
+        nonlocal races
+        if manifest.epoch > first.manifest.epoch and races:
+            races -= 1
+            first.run_once()
+        publish(store, manifest)
+
+    monkeypatch.setattr(Store, "publish", race)
+    stage.start()
+    assert stage.cycles.manifest.epoch == first.manifest.epoch + 1
+    assert races == 0
+    with pytest.raises(Fenced):
+        first.run_once()

@@ -21,6 +21,8 @@ from warren.snapshot.wishes import Acknowledgement, Silence
 
 log = logging.getLogger(__name__)
 
+WAITING_MOST = 100_000
+"""How many letters may wait for a listener."""
 _TO_SEND = "sent_ms IS NULL AND given_up_ms IS NULL"
 _GIVE_WAY = (Event.REMINDER, Event.REPORT)
 _LETTERS = f"SELECT {', '.join(LETTER_COLUMNS)} FROM letters"  # noqa: S608 - our own words
@@ -118,8 +120,21 @@ class Book:
             # What somebody has in hand for as long as that is still in hand.
             kept = {entry.incident.id for entry in still_open(self._book)}
             changes += [Change("acknowledgements", key) for (key,) in heard if key not in kept]
+            changes += self._too_many()
             if changes:
                 self._commit(changes)
+
+    def _too_many(self) -> list[Change]:
+        """The oldest letters to a listener that has not taken any for very long, beyond what is kept for it."""
+        counts = self._book.execute(f"SELECT listener, count(*) FROM letters WHERE {_TO_SEND} GROUP BY listener")  # noqa: S608
+        changes = []
+        for listener, count in counts.fetchall():
+            query = f"SELECT key FROM letters WHERE listener = ? AND {_TO_SEND} ORDER BY due_ms, key LIMIT ?"  # noqa: S608
+            oldest = self._book.execute(query, (listener, max(count - WAITING_MOST, 0))).fetchall()
+            if oldest:
+                log.error("notifier %s: %d letters are forgotten unsent: too many wait", listener, len(oldest))
+            changes += [Change("letters", key) for (key,) in oldest]
+        return changes
 
     def next_letter(self, listener: str, resting: tuple[int, int] = (1, 0)) -> Letter | None:
         """The letter to a listener whose turn it is, with the receipt of the one it follows.
