@@ -156,3 +156,14 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
     stop.set()
     delivering.join(20)
     assert "takes what it missed" in caplog.text
+
+
+def test_a_full_disk_does_not_end_the_delivery(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.worker.sample(site.now_ms)
+
+    def no_room(*_: object) -> None:
+        raise OSError("no room on the disk")
+
+    monkeypatch.setattr("warren.sinks.worker.write_status", no_room)
+    site.drain()
+    assert len(site.writer.taken) == 3

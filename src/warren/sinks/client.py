@@ -1,5 +1,6 @@
 """The HTTP client of sinks: one of several servers at a time, the next one when it does not answer."""
 
+import logging
 import ssl
 from collections.abc import Mapping
 
@@ -7,6 +8,9 @@ import httpx
 
 from warren.config.sinks import HttpSink
 from warren.errors import WarrenError
+
+# It would log every request.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 TRY_AGAIN = frozenset({401, 403, 408, 425, 429})
 """Refusals that may end: of the moment, or when somebody mends an account."""

@@ -152,4 +152,8 @@ class SinkWorker:
                 oldest_ms=held.oldest_ms,
                 **changes,
             )
-            write_status(self._folder, self._status)
+            try:
+                write_status(self._folder, self._status)
+            except OSError as error:
+                # On a full disk nobody can be told, and delivering makes room.
+                log.warning("sink %s: how it fares could not be put down: %s", self._sink.name, error)
