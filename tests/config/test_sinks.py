@@ -6,6 +6,7 @@ import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes, notes
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink
+from warren.config.summary import summary
 
 TELEGRAF = """
 [sink.es]
@@ -76,3 +77,8 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
 def test_a_mistake_in_them_is_told(tmp_path: Path, text: str, expected: str) -> None:
     [mistake] = mistakes(tmp_path, f"{SMALLEST}[sink.s]\n{text}")
     assert expected in mistake
+
+
+def test_the_summary_names_them(tmp_path: Path) -> None:
+    *_, last = summary(loaded(tmp_path, f'{SMALLEST}[sink.s]\nclass-name = "kafka"\ninterval = "1m"\ndetail = "group"'))
+    assert last == "sink s: kafka, down to each group, every 60 s"

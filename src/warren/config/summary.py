@@ -24,6 +24,8 @@ def summary(config: Config) -> Iterator[str]:
         port = f"port {server.port}" if server.port else "a free port"
         yield f"HTTP{'S' if server.tls else ''} at {server.host or 'all interfaces'}, {port}, for {_askers(config)}"
     yield from _notifying(config)
+    for sink in config.sinks.values():
+        yield f"sink {sink.name}: {sink.class_name}, down to each {sink.detail}, every {sink.interval:g} s"
 
 
 def _notifying(config: Config) -> Iterator[str]:
