@@ -49,7 +49,7 @@ def test_no_history(cycles: Rehearsal) -> None:
     nothing = history(cycles, [])
     assert nothing.newest(ALL).tolist() == [UNKNOWN] * 4
     recent, is_whole = nothing.recent(ALL, "one", NOW)
-    assert (recent.tolist(), is_whole) == ([UNKNOWN] * 4, False)
+    assert (recent.tolist(), is_whole.tolist()) == ([UNKNOWN] * 4, [False] * 4)
     lag, low, high = nothing.lags(ALL, "one", ALL, ALL + NOW)
     assert lag.tolist() == low.tolist() == high.tolist() == [UNKNOWN] * 4
 
@@ -154,6 +154,15 @@ def test_the_smallest_recent_head_and_whether_the_past_is_whole(cycles: Rehearsa
         (np.array([300]), True),
         (np.array([500]), True),
     ]
+
+
+def test_the_past_of_a_topic_that_is_new_is_not_whole(cycles: Rehearsal) -> None:
+    found = history(cycles, [{"one": {"u": [7]}}] * 2 + [heads([500, 500])] * 2)
+    recent, is_whole = found.recent(ALL[:3], "one", NOW + TRIGGER)
+    assert recent.tolist() == [500, 500, 7]
+    assert is_whole.tolist() == [False, False, True]
+    recent, is_whole = found.recent(ALL[:3], "one", NOW + 2 * TRIGGER)
+    assert is_whole.all()
 
 
 def test_a_recent_head_that_is_missing_in_one_sample_is_taken_from_the_next(cycles: Rehearsal) -> None:

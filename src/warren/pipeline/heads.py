@@ -94,23 +94,27 @@ class HeadHistory:
             known[missing] = self.at(sample, rows[missing], column)
         return known
 
-    def recent(self, rows: Ints, cluster: str, since_ms: int) -> tuple[Ints, bool]:
-        """The smallest head since a moment, and whether the history reaches back that far.
+    def recent(self, rows: Ints, cluster: str, since_ms: int) -> tuple[Ints, NDArray[np.bool_]]:
+        """The smallest head of each row since a moment, and whether its head was known back then already.
 
         Heads only grow, so the smallest is the first one known, counted from the last sample before that moment: where
         samples are missing (a cluster or Warren was away) the head may still have been what it was then.
         """
         held, begun, _ = self.times(cluster)
         first = max(int(np.searchsorted(begun, since_ms, side="right")) - 1, 0)
+        reaches_back = bool(begun.size and begun[0] <= since_ms)
+        is_whole = np.zeros(rows.size, dtype=np.bool_)
         smallest = np.full(rows.size, UNKNOWN, dtype=np.int64)
         for sample in held[first:]:
             missing = np.flatnonzero(smallest == UNKNOWN)
             if missing.size == 0:
                 break
             smallest[missing] = self.at(sample, rows[missing])
+            if sample == held[first]:
+                is_whole = (smallest != UNKNOWN) & reaches_back
         newest = self.newest(rows)
         smallest = np.where((smallest == UNKNOWN) | (newest == UNKNOWN), smallest, np.minimum(smallest, newest))
-        return smallest, bool(begun.size and begun[0] <= since_ms)
+        return smallest, is_whole
 
     def lags(self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints) -> tuple[Ints, Ints, Ints]:
         """Lag and its bounds of commits of one cluster, their times already on our clock."""

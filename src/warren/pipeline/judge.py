@@ -231,7 +231,7 @@ def with_verdicts(state: State, plan: CyclePlan) -> tuple[State, Ints]:
         evidence = Evidence(
             rows.current_lag[own],
             recent,
-            np.full(own.size, is_whole, dtype=np.bool_),
+            is_whole,
             rows.trend_floor[own],
             plan.elapsed_ms,
         )

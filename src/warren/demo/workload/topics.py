@@ -53,11 +53,13 @@ def _led_partitions(client: AdminClient, topic: str) -> int:
     return sum(partition.leader >= 0 for partition in found.values())
 
 
-def count_partitions(client: AdminClient | Producer | Consumer, topic: str) -> int:
-    """How many partitions a topic has now."""
-    found = client.list_topics(topic, timeout=10).topics[topic]
-    if found.error is not None:
-        raise KafkaException(found.error)
+def count_partitions(client: AdminClient | Producer | Consumer, topic: str, *, timeout_s: float = 10.0) -> int:
+    """How many partitions a topic has now; one that was just made is waited for: not every broker knows it at once."""
+    deadline = time.monotonic() + timeout_s
+    while (found := client.list_topics(topic, timeout=10).topics[topic]).error is not None:
+        if found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+            raise KafkaException(found.error)
+        time.sleep(0.1)
     return len(found.partitions)
 
 
