@@ -147,13 +147,15 @@ def test_a_commit_within_a_look_is_bounded_by_the_looks_around_that(cycles: Rehe
 
 def test_the_smallest_recent_head_and_whether_the_past_is_whole(cycles: Rehearsal) -> None:
     found = history(cycles, [heads([100 * n, 5]) for n in range(1, 6)])
-    assert [found.recent(ALL[:1], "one", NOW + at) for at in (-1, 0, 15_000, 20_000, 60_000)] == [
-        (np.array([100]), False),
-        (np.array([100]), True),
-        (np.array([200]), True),
-        (np.array([300]), True),
-        (np.array([500]), True),
-    ]
+    for at, smallest, is_whole in (
+        (-1, 100, False),
+        (0, 100, True),
+        (15_000, 200, True),
+        (20_000, 300, True),
+        (60_000, 500, True),
+    ):
+        recent, whole = found.recent(ALL[:1], "one", NOW + at)
+        assert (recent.tolist(), whole.tolist()) == ([smallest], [is_whole])
 
 
 def test_the_past_of_a_topic_that_is_new_is_not_whole(cycles: Rehearsal) -> None:
