@@ -18,7 +18,7 @@ from benchmarks.conditions import show
 from benchmarks.snapshots import record
 from tests.kit.browsers import a_browser
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
-from warren.sinks.lake import LakeWriter
+from warren.sinks.history import HistoryWriter
 from warren.web.process import WebServer
 
 TURNS = 5
@@ -52,7 +52,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        history = LakeWriter(root, 30, 1.0)
+        history = HistoryWriter(root, 30, 1.0)
         for manifest in record(root, options.partitions, per_group=options.partitions // options.groups):
             history.record(manifest)
         server = WebServer(_config(root))

@@ -17,7 +17,7 @@ from warren.notify.desk import desk
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.planning import offsets_topics
 from warren.pipeline.session import start_session
-from warren.sinks.lake import LakeWriter
+from warren.sinks.history import HistoryWriter
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
@@ -63,8 +63,8 @@ def running(config: Config) -> Iterator["Warren"]:
         )
         follow: list[Follow] = []
         if pipeline.history_days:
-            lake = LakeWriter(store.root, pipeline.history_days, pipeline.history_step)
-            follow.append(_followed(parts, "history", lake.follow))
+            history = HistoryWriter(store.root, pipeline.history_days, pipeline.history_step)
+            follow.append(_followed(parts, "history", history.follow))
         parts.enter_context(sinks(config))
         notifying = parts.enter_context(desk(config, store))
         follow.append(_followed(parts, "incidents", notifying.take))

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.kit.servers import Client, Town, group_path, server_config, serving
-from warren.sinks.lake import LakeWriter
+from warren.sinks.history import HistoryWriter
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A server on a town with two points of history, the older of them two hours old."""
     town = Town(tmp_path_factory.mktemp("history")).grow()
     town.publish()
-    writer = LakeWriter(town.data, 30, 10.0)
+    writer = HistoryWriter(town.data, 30, 10.0)
     for minutes_ago in (120, 0):
         writer.record(town.cycles.manifest(now_ms=town.now_ms - minutes_ago * 60_000))
     with serving(server_config(town.data)) as [found]:

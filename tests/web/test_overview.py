@@ -11,7 +11,7 @@ import pytest
 from tests.kit.plans import Commit, cluster_state
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren.domain.windows import UNKNOWN
-from warren.sinks.lake import LakeWriter
+from warren.sinks.history import HistoryWriter
 from warren.snapshot.manifest import Position, Source
 
 HOUR_MS = 3_600_000
@@ -31,7 +31,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     now_ms = town.now_ms + 10_000
     town.now_ms -= 2 * HOUR_MS
     town.grow()
-    writer = LakeWriter(town.data, 30, 1.0)
+    writer = HistoryWriter(town.data, 30, 1.0)
     for seconds_ago, offset in ((60, 100), (1, 101)):
         town.now_ms = now_ms - (seconds_ago + 1) * 1000
         town.turn([(0, "late", "orders", 0, 1090), (0, "rising", "orders", 1, offset)])

@@ -10,8 +10,8 @@ import pytest
 
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
-from warren.sinks.lake import LakeWriter
-from warren.snapshot.lake import CLUSTER_HISTORY, HISTORY, Span, Table, file_name, lake_folder
+from warren.sinks.history import HistoryWriter
+from warren.snapshot.history import CLUSTER_HISTORY, HISTORY, Span, Table, file_name, history_folder
 from warren.web.recent import MOMENTS_MOST, SPARK_POINTS, Recent, RecentReader, nothing_recent
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -25,12 +25,12 @@ class Lake:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.writer = LakeWriter(root, 30, 1.0)
+        self.writer = HistoryWriter(root, 30, 1.0)
         self.reader = RecentReader(root)
 
     def path(self, table: Table, second: int) -> Path:
         at_ms = START + second * SECOND
-        return lake_folder(self.root, table) / file_name(Span.MOMENT, 0, 1, at_ms, at_ms)
+        return history_folder(self.root, table) / file_name(Span.MOMENT, 0, 1, at_ms, at_ms)
 
     def groups(self, second: int, lags: Mapping[str, int], status: int = OK) -> None:
         """A point of groups, each named as cluster/group, whose moment is still being written."""

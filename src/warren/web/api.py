@@ -13,7 +13,7 @@ from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.logs import LEVELS, set_level
-from warren.snapshot.lake import cluster_history, clusters_history, group_history
+from warren.snapshot.history import cluster_history, clusters_history, group_history
 from warren.snapshot.requests import Kind, RequestBox
 from warren.web import assets, bulk, config_answers, groups, metrics
 from warren.web.follow import Follower

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.windows import UNKNOWN
-from warren.snapshot.lake import groups_at, moments_since
+from warren.snapshot.history import groups_at, moments_since
 from warren.snapshot.reader import group_keys
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def nothing_recent(keys: pa.StringArray) -> Recent:
 
 @dataclass(slots=True)
 class RecentReader:
-    """Reads what the lake has got since it was last asked."""
+    """Reads what the history has got since it was last asked."""
 
     data_dir: Path
     _seen_ms: int = 0

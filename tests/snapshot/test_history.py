@@ -8,18 +8,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from warren.sinks.lake import LakeWriter
-from warren.snapshot.lake import (
+from warren.sinks.history import HistoryWriter
+from warren.snapshot.history import (
     CLUSTER_HISTORY,
     HISTORY,
-    LakeFile,
+    HistoryFile,
     Span,
     Table,
     clusters_history,
     file_name,
     groups_at,
-    lake_files,
-    lake_folder,
+    history_files,
+    history_folder,
     moments_since,
 )
 
@@ -33,7 +33,7 @@ Merge = Callable[[Path, int], None]
 def write(root: Path, minutes: Iterable[int], tables: Iterable[Table] = Table) -> None:
     """Points of clusters one and two, and of the groups a and b of each, whose lag is the minute."""
     for table in tables:
-        lake_folder(root, table).mkdir(parents=True, exist_ok=True)
+        history_folder(root, table).mkdir(parents=True, exist_ok=True)
     for minute in minutes:
         at_ms = START + minute * MINUTE
         row = {"time_ms": at_ms, "totallag": minute, "worst_status": 1}
@@ -42,21 +42,21 @@ def write(root: Path, minutes: Iterable[int], tables: Iterable[Table] = Table) -
         for bucket, group in enumerate("ab") if Table.GROUPS in tables else ():
             rows = pa.Table.from_pylist([{**groups, "cluster": c, "group": group} for c in ("one", "two")], HISTORY)
             name = file_name(Span.MOMENT, bucket, BUCKETS, at_ms, at_ms)
-            pq.write_table(rows, lake_folder(root, Table.GROUPS) / name)
+            pq.write_table(rows, history_folder(root, Table.GROUPS) / name)
         if Table.CLUSTERS in tables:
             rows = pa.Table.from_pylist([{**row, **counts, "cluster": c} for c in ("one", "two")], CLUSTER_HISTORY)
             name = file_name(Span.MOMENT, 0, 1, at_ms, at_ms)
-            pq.write_table(rows, lake_folder(root, Table.CLUSTERS) / name)
+            pq.write_table(rows, history_folder(root, Table.CLUSTERS) / name)
 
 
 def merge(root: Path, minute: int) -> None:
     """Longer files for what is over at a minute."""
-    LakeWriter(root, 30, 10.0).tidy(START + minute * MINUTE)
+    HistoryWriter(root, 30, 10.0).tidy(START + minute * MINUTE)
 
 
 def half_merge(root: Path, minute: int) -> None:
     """The same, with a crash before what was merged is removed."""
-    sources = {file.path: file.path.read_bytes() for table in Table for file in lake_files(root, table)}
+    sources = {file.path: file.path.read_bytes() for table in Table for file in history_files(root, table)}
     merge(root, minute)
     for path, data in sources.items():
         path.write_bytes(data)
@@ -126,7 +126,7 @@ def test_all_groups_at_some_moments(tmp_path: Path, merged: Merge) -> None:
 
 def test_files_of_other_times_are_not_opened(tmp_path: Path) -> None:
     write(tmp_path, [0, 3, 9])
-    for file in lake_files(tmp_path, Table.GROUPS):
+    for file in history_files(tmp_path, Table.GROUPS):
         if file.from_ms != START + 3 * MINUTE:
             file.path.write_bytes(b"broken")
     assert groups_at(tmp_path, times(3)).num_rows == 4
@@ -138,12 +138,12 @@ def test_files_that_are_merged_while_they_are_read_are_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, [0, 3])
-    listed = {table: iter([lake_files(tmp_path, table)]) for table in Table}
+    listed = {table: iter([history_files(tmp_path, table)]) for table in Table}
     merge(tmp_path, 60)
 
-    def look(data_dir: Path, table: Table) -> list[LakeFile]:
-        return next(listed[table], None) or lake_files(data_dir, table)
+    def look(data_dir: Path, table: Table) -> list[HistoryFile]:
+        return next(listed[table], None) or history_files(data_dir, table)
 
-    monkeypatch.setattr("warren.snapshot.lake.lake_files", look)
+    monkeypatch.setattr("warren.snapshot.history.history_files", look)
     assert minutes_of(tmp_path, 0) == [0, 3]
     assert groups_at(tmp_path, times(0, 3)).num_rows == 8

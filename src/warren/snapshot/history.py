@@ -44,7 +44,7 @@ CLUSTER_HISTORY = pa.schema(
 
 
 class Table(StrEnum):
-    """What the lake has a history of; each has a folder of its own."""
+    """What there is a history of; each has a folder of its own."""
 
     GROUPS = "groups"
     CLUSTERS = "clusters"
@@ -65,8 +65,8 @@ class Span(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LakeFile:
-    """One file of the lake: what belongs to one bucket, from one moment to another, both included."""
+class HistoryFile:
+    """One file of the history: what belongs to one bucket, from one moment to another, both included."""
 
     path: Path
     span: Span
@@ -79,7 +79,7 @@ class LakeFile:
 _FILE = re.compile(rf"({'|'.join(Span)})-(\d+)-of-(\d+)-(\d+)-(\d+)\.parquet")
 
 
-def lake_folder(data_dir: Path, table: Table) -> Path:
+def history_folder(data_dir: Path, table: Table) -> Path:
     """Where a history lies."""
     return data_dir / "lake" / table
 
@@ -89,17 +89,17 @@ def file_name(span: Span, bucket: int, buckets: int, from_ms: int, to_ms: int) -
     return f"{span}-{bucket:04d}-of-{buckets:04d}-{from_ms:013d}-{to_ms:013d}.parquet"
 
 
-def lake_files(data_dir: Path, table: Table) -> list[LakeFile]:
+def history_files(data_dir: Path, table: Table) -> list[HistoryFile]:
     """All files of a history, oldest first; others in the folder are nobody's business."""
     try:
-        paths = list(lake_folder(data_dir, table).iterdir())
+        paths = list(history_folder(data_dir, table).iterdir())
     except FileNotFoundError:
         return []
     found = []
     for path in paths:
         if named := _FILE.fullmatch(path.name):
             span, bucket, buckets, from_ms, to_ms = named.groups()
-            found.append(LakeFile(path, Span(span), int(bucket), int(buckets), int(from_ms), int(to_ms)))
+            found.append(HistoryFile(path, Span(span), int(bucket), int(buckets), int(from_ms), int(to_ms)))
     return sorted(found, key=lambda file: (file.from_ms, file.path.name))
 
 
@@ -108,7 +108,7 @@ def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa
     name = pa.array([group])
     homes: dict[int, int] = {}
 
-    def is_home(file: LakeFile) -> bool:
+    def is_home(file: HistoryFile) -> bool:
         return file.bucket == homes.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
 
     wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
@@ -142,13 +142,13 @@ def groups_at(data_dir: Path, times_ms: NDArray[np.int64]) -> pa.Table:
 
 
 def _read(
-    data_dir: Path, table: Table, is_meant: Callable[[LakeFile], bool], wanted: pc.Expression | None, since_ms: int
+    data_dir: Path, table: Table, is_meant: Callable[[HistoryFile], bool], wanted: pc.Expression | None, since_ms: int
 ) -> pa.Table:
     is_late = pc.field("time_ms") >= since_ms
     filters = is_late if wanted is None else wanted & is_late
     read: dict[Path, pa.Table] = {}
     while True:
-        files = [f.path for f in lake_files(data_dir, table) if f.to_ms >= since_ms and is_meant(f)]
+        files = [f.path for f in history_files(data_dir, table) if f.to_ms >= since_ms and is_meant(f)]
         try:
             for path in files:
                 if path not in read:
@@ -159,7 +159,7 @@ def _read(
         return pa.concat_tables([table.schema.empty_table(), *read.values()])
 
 
-def _between(from_ms: int, to_ms: int) -> Callable[[LakeFile], bool]:
+def _between(from_ms: int, to_ms: int) -> Callable[[HistoryFile], bool]:
     return lambda file: file.from_ms <= to_ms and file.to_ms >= from_ms
 
 

@@ -12,18 +12,18 @@ from tests.kit.warrens import wait_for
 from warren.domain.buckets import bucket_of
 from warren.domain.rules import Status
 from warren.pipeline.plan import PlannedCluster
-from warren.sinks.lake import LakeWriter, thinned
+from warren.sinks.history import HistoryWriter, thinned
 from warren.snapshot.follower import SnapshotFollower
-from warren.snapshot.lake import (
+from warren.snapshot.history import (
     HISTORY,
-    LakeFile,
+    HistoryFile,
     Span,
     Table,
     cluster_history,
     file_name,
     group_history,
-    lake_files,
-    lake_folder,
+    history_files,
+    history_folder,
 )
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -47,7 +47,7 @@ class Past:
         self.restart()
 
     def restart(self) -> None:
-        self.writer = LakeWriter(self.root, self.keep_days, self.step_s)
+        self.writer = HistoryWriter(self.root, self.keep_days, self.step_s)
 
     def judge(self, at_ms: int, head: int) -> bool:
         """A cycle in which everyone commits 100, and its snapshot in the history."""
@@ -65,7 +65,7 @@ class Past:
         for second in sorted({*seconds, *turns}):
             status = turns.get(second, status)
             at_ms = START + second * SECOND
-            path = lake_folder(self.root, Table.GROUPS) / file_name(Span.MOMENT, bucket, 3, at_ms, at_ms)
+            path = history_folder(self.root, Table.GROUPS) / file_name(Span.MOMENT, bucket, 3, at_ms, at_ms)
             pq.write_table(history([("a", at_ms, status)], cluster="one"), path)
 
     def points(self, group: str = "a", since_ms: int = 0) -> list[tuple[int, int]]:
@@ -79,7 +79,7 @@ class Past:
         return [(at_ms - START) // SECOND for at_ms, _ in self.points()]
 
     def spans(self) -> set[Span]:
-        return {file.span for file in lake_files(self.root, Table.GROUPS)}
+        return {file.span for file in history_files(self.root, Table.GROUPS)}
 
 
 def history(rows: Iterable[tuple[str, int, int]], cluster: str = "c") -> pa.Table:
@@ -141,7 +141,7 @@ def test_clusters_have_a_history_too(past: Past) -> None:
     }  # fmt: skip
     past.writer.tidy(START + 2 * DAY)
     assert cluster_history(past.root, "one", 0).to_pylist() == [first, second]
-    assert {file.span for file in lake_files(past.root, Table.CLUSTERS)} == {Span.DAY}
+    assert {file.span for file in history_files(past.root, Table.CLUSTERS)} == {Span.DAY}
     assert cluster_history(past.root, "three", 0).num_rows == 0
 
 
@@ -170,7 +170,7 @@ def test_ten_minutes_that_are_over_become_one_file_a_bucket_with_every_point(pas
     assert past.spans() == {Span.MOMENT}
     past.writer.tidy(START + 10 * MINUTE)
     assert past.points() == expected
-    files = lake_files(past.root, Table.GROUPS)
+    files = history_files(past.root, Table.GROUPS)
     parts = [file for file in files if file.span is Span.PART]
     assert {(file.from_ms, file.to_ms) for file in parts} == {(START, START + 10 * MINUTE - 1)}
     assert len(parts) == len({file.bucket for file in files})
@@ -228,7 +228,7 @@ def test_a_crash_between_the_longer_file_and_the_removal_of_its_sources(
     past.writer.tidy(START + before_ms)
     assert past.spans() == {source}
     before = past.points()
-    sources = {file.path: file.path.read_bytes() for file in lake_files(past.root, Table.GROUPS)}
+    sources = {file.path: file.path.read_bytes() for file in history_files(past.root, Table.GROUPS)}
     past.writer.tidy(START + over_ms)
     after = past.points()
     for path, data in sources.items():
@@ -243,14 +243,14 @@ def test_a_crash_between_the_longer_file_and_the_removal_of_its_sources(
 def test_a_file_that_is_merged_while_it_is_read_is_not_missed(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in (0, 1):
         past.judge(START + n * MINUTE, 100 + n)
-    listed = lake_files(past.root, Table.GROUPS)
+    listed = history_files(past.root, Table.GROUPS)
     past.writer.tidy(START + HOUR)
     answers = iter([listed])
 
-    def look(data_dir: Path, table: Table) -> list[LakeFile]:
-        return next(answers, None) or lake_files(data_dir, table)
+    def look(data_dir: Path, table: Table) -> list[HistoryFile]:
+        return next(answers, None) or history_files(data_dir, table)
 
-    monkeypatch.setattr("warren.snapshot.lake.lake_files", look)
+    monkeypatch.setattr("warren.snapshot.history.history_files", look)
     assert past.points() == [(START, 0), (START + MINUTE, 1)]
 
 
@@ -264,7 +264,7 @@ def test_a_clock_that_was_ahead_does_not_end_the_history(past: Past) -> None:
 
 def test_drafts_and_strangers_are_left_out(past: Past) -> None:
     past.judge(START, 100)
-    folder = lake_folder(past.root, Table.GROUPS)
+    folder = history_folder(past.root, Table.GROUPS)
     (folder / f"{file_name(Span.HOUR, 0, 3, START, START)}.x.draft").write_bytes(b"half")
     (folder / "notes.txt").write_text("mine")
     assert past.points() == [(START, 0)]

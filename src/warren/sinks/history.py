@@ -17,7 +17,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from warren.domain.rules import Status
-from warren.snapshot.lake import CLUSTER_HISTORY, HISTORY, LakeFile, Span, Table, file_name, lake_files, lake_folder
+from warren.snapshot.history import (
+    CLUSTER_HISTORY,
+    HISTORY,
+    HistoryFile,
+    Span,
+    Table,
+    file_name,
+    history_files,
+    history_folder,
+)
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 
@@ -28,7 +37,7 @@ STEP_MS = {Span.PART: 1, Span.HOUR: 60_000, Span.DAY: 600_000}
 """How far apart points are in a span that is over; changes of status stay."""
 
 
-class LakeWriter:
+class HistoryWriter:
     """Writes one data directory's history."""
 
     def __init__(self, data_dir: Path, keep_days: int, step_s: float) -> None:
@@ -37,11 +46,11 @@ class LakeWriter:
         self._keep_days = keep_days
         self._step_ms = round(step_s * 1000)
         for table in Table:
-            lake_folder(data_dir, table).mkdir(parents=True, exist_ok=True)
-            for draft in lake_folder(data_dir, table).glob("*.draft"):
+            history_folder(data_dir, table).mkdir(parents=True, exist_ok=True)
+            for draft in history_folder(data_dir, table).glob("*.draft"):
                 draft.unlink(missing_ok=True)
         # The clusters are written last.
-        self._last_ms = max((file.to_ms for file in lake_files(data_dir, Table.CLUSTERS)), default=0)
+        self._last_ms = max((file.to_ms for file in history_files(data_dir, Table.CLUSTERS)), default=0)
 
     def follow(self, manifest: Manifest) -> None:
         """Write a point if one is due, and tidy up what is over."""
@@ -68,17 +77,17 @@ class LakeWriter:
         """Merge what belongs to a longer span that is over, and remove what is too old."""
         for table in Table:
             for span, source in MERGED_FROM.items():
-                files = lake_files(self._data_dir, table)
+                files = history_files(self._data_dir, table)
                 for (bucket, buckets, start_ms), own in _over(files, source, LENGTH_MS[span], now_ms).items():
                     name = file_name(span, bucket, buckets, start_ms, start_ms + LENGTH_MS[span] - 1)
                     self._merge(table, name, [file.path for file in own], STEP_MS[span])
-            for file in lake_files(self._data_dir, table):
+            for file in history_files(self._data_dir, table):
                 if file.to_ms < now_ms - self._keep_days * LENGTH_MS[Span.DAY]:
                     file.path.unlink(missing_ok=True)
 
     def _merge(self, table: Table, name: str, sources: Sequence[Path], step_ms: int) -> None:
         # One that is there already was made before a crash, or before late points of its time.
-        before = lake_folder(self._data_dir, table) / name
+        before = history_folder(self._data_dir, table) / name
         paths = [path for path in (*sources, before) if path.exists()]
         # Thinned one by one before they are together, so that memory is needed for what stays only.
         tables = [thinned(pq.read_table(path, schema=table.schema), step_ms) for path in paths]
@@ -88,7 +97,7 @@ class LakeWriter:
             path.unlink(missing_ok=True)
 
     def _write(self, table: Table, name: str, rows: pa.Table) -> None:
-        folder = lake_folder(self._data_dir, table)
+        folder = history_folder(self._data_dir, table)
         draft = folder / f"{name}.{uuid.uuid4().hex[:8]}.draft"
         try:
             pq.write_table(rows, draft, row_group_size=16_384, compression="zstd")
@@ -142,10 +151,10 @@ def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 
 def _over(
-    files: Iterable[LakeFile], span: Span, length_ms: int, now_ms: int
-) -> dict[tuple[int, int, int], list[LakeFile]]:
+    files: Iterable[HistoryFile], span: Span, length_ms: int, now_ms: int
+) -> dict[tuple[int, int, int], list[HistoryFile]]:
     """Files of one span by their bucket and the start of the longer one they belong to, if that is over."""
-    found: dict[tuple[int, int, int], list[LakeFile]] = {}
+    found: dict[tuple[int, int, int], list[HistoryFile]] = {}
     for file in files:
         start_ms = file.from_ms // length_ms * length_ms
         if file.span is span and start_ms + length_ms <= now_ms:
