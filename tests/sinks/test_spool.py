@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from warren.sinks.spool import Backlog, Spool
+from warren.sinks.intervals import Backlog
+from warren.sinks.spool import Spool
 
 
 def taken(spool: Spool) -> list[tuple[int, bytes]]:

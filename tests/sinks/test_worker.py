@@ -13,7 +13,7 @@ from tests.kit.warrens import wait_for
 from warren.config.sinks import Sink
 from warren.sinks.client import RefusedError
 from warren.sinks.points import Points
-from warren.sinks.worker import LEAST_STALE_S, SinkWorker
+from warren.sinks.worker import LEAST_STALE_MS, SinkWorker
 from warren.snapshot.sinks import SinkStatus, read_status
 
 SECOND = 1000
@@ -92,7 +92,7 @@ def test_an_interval_is_kept_once_and_delivered_once(site: Site) -> None:
 
 
 def test_a_snapshot_of_long_ago_says_nothing_about_now(site: Site) -> None:
-    site.worker.sample(site.now_ms + round(LEAST_STALE_S * 1000) + 1)
+    site.worker.sample(site.now_ms + LEAST_STALE_MS + 1)
     assert not site.worker.deliver_next()
 
 

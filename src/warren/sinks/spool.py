@@ -1,13 +1,12 @@
-"""What a sink has to send, on disk: a directory an interval, a file a request, in order, each whole; bounded."""
+"""The requests that a sink has to send, in order: a file a request, within the directory of its interval."""
 
 import gzip
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_DIGITS = 15
+from warren.sinks.intervals import Intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,105 +26,42 @@ class Batch:
         return self.path.read_bytes()
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits, and since when."""
-
-    intervals: int = 0
-    size: int = 0
-    oldest_ms: int | None = None
-
-
-class Spool:
-    """The intervals that a sink has not delivered yet; one writes and one takes, in one process."""
-
-    def __init__(self, folder: Path, most_bytes: int) -> None:
-        self._folder = folder
-        self._most = most_bytes
-        folder.mkdir(parents=True, exist_ok=True)
-        for draft in folder.glob("*.draft"):
-            shutil.rmtree(draft, ignore_errors=True)
-
-    def has(self, at_ms: int) -> bool:
-        """Whether an interval waits."""
-        return self._path(at_ms).exists()
+class Spool(Intervals):
+    """The requests that a sink has not sent yet."""
 
     def put(self, at_ms: int, requests: Iterable[bytes | memoryview]) -> int:
         """Keep an interval's requests, durably when it returns; gives how many older intervals had to make room."""
-        draft = self._path(at_ms).with_suffix(".draft")
-        draft.mkdir()
-        try:
+
+        def fill(folder: Path) -> None:
             for number, request in enumerate(requests):
-                with (draft / f"{number:05d}.gz").open("xb") as out:
-                    out.write(gzip.compress(request, 1))
-                    out.flush()
-                    os.fsync(out.fileno())
-            _sync(draft)
-            draft.rename(self._path(at_ms))
-            _sync(self._folder)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-        return self._make_room(at_ms)
+                _write(folder / f"{number:05d}.gz", request)
+
+        return self.add(at_ms, fill)
 
     def next(self) -> Batch | None:
         """The request whose turn it is."""
-        for interval in self._intervals():
-            for path in sorted(interval.glob("*.gz")):
-                return Batch(path, int(interval.name))
-            shutil.rmtree(interval, ignore_errors=True)
+        for at_ms in self.waiting():
+            for path in sorted(self.path(at_ms).glob("*.gz")):
+                return Batch(path, at_ms)
+            self.forget(at_ms)
         return None
 
     def done(self, batch: Batch) -> None:
         """A request was taken, and is forgotten; its interval with the last of them."""
         batch.path.unlink(missing_ok=True)
         if not any(batch.path.parent.glob("*.gz")):
-            shutil.rmtree(batch.path.parent, ignore_errors=True)
+            self.forget(batch.at_ms)
 
     def replace(self, batch: Batch, request: bytes) -> None:
         """Only a part of a request is left to be sent."""
         draft = batch.path.with_suffix(".part")
-        with draft.open("wb") as out:
-            out.write(gzip.compress(request, 1))
-            out.flush()
-            os.fsync(out.fileno())
+        draft.unlink(missing_ok=True)
+        _write(draft, request)
         draft.replace(batch.path)
 
-    def backlog(self) -> Backlog:
-        """What waits."""
-        intervals = self._intervals()
-        size = sum(_size(interval) for interval in intervals)
-        return Backlog(len(intervals), size, int(intervals[0].name) if intervals else None)
 
-    def _make_room(self, newest_ms: int) -> int:
-        intervals = self._intervals()
-        sizes = [_size(interval) for interval in intervals]
-        dropped, total = 0, sum(sizes)
-        for interval, size in zip(intervals, sizes, strict=True):
-            if total <= self._most or int(interval.name) == newest_ms:
-                break
-            shutil.rmtree(interval, ignore_errors=True)
-            total -= size
-            dropped += 1
-        return dropped
-
-    def _intervals(self) -> list[Path]:
-        return sorted(path for path in self._folder.iterdir() if path.name.isdigit())
-
-    def _path(self, at_ms: int) -> Path:
-        return self._folder / f"{at_ms:0{_DIGITS}d}"
-
-
-def _size(interval: Path) -> int:
-    try:
-        return sum(path.stat().st_size for path in interval.glob("*.gz"))
-    except FileNotFoundError:
-        return 0
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _write(path: Path, request: bytes | memoryview) -> None:
+    with path.open("xb") as out:
+        out.write(gzip.compress(request, 1))
+        out.flush()
+        os.fsync(out.fileno())

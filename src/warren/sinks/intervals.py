@@ -1,0 +1,92 @@
+"""What a sink has not delivered yet, on disk: a directory an interval, each whole or not there; bounded."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+_DIGITS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much waits, and since when."""
+
+    intervals: int = 0
+    size: int = 0
+    oldest_ms: int | None = None
+
+
+class Intervals:
+    """The intervals that wait; one writes and one takes, in one process."""
+
+    def __init__(self, folder: Path, most_bytes: int) -> None:
+        self._folder = folder
+        self._most = most_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+        for draft in folder.glob("*.draft"):
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def has(self, at_ms: int) -> bool:
+        """Whether an interval waits."""
+        return self.path(at_ms).exists()
+
+    def add(self, at_ms: int, fill: Callable[[Path], None]) -> int:
+        """Keep what `fill` puts into a directory, whose files it makes durable; gives how many older ones made room."""
+        draft = self.path(at_ms).with_suffix(".draft")
+        draft.mkdir()
+        try:
+            fill(draft)
+            sync(draft)
+            draft.rename(self.path(at_ms))
+            sync(self._folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return self._make_room(at_ms)
+
+    def waiting(self) -> list[int]:
+        """When the intervals were that wait, oldest first."""
+        return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdigit())
+
+    def forget(self, at_ms: int) -> None:
+        """An interval was delivered."""
+        shutil.rmtree(self.path(at_ms), ignore_errors=True)
+
+    def backlog(self) -> Backlog:
+        """What waits."""
+        waiting = self.waiting()
+        size = sum(_size(self.path(at_ms)) for at_ms in waiting)
+        return Backlog(len(waiting), size, waiting[0] if waiting else None)
+
+    def path(self, at_ms: int) -> Path:
+        """Where an interval lies."""
+        return self._folder / f"{at_ms:0{_DIGITS}d}"
+
+    def _make_room(self, newest_ms: int) -> int:
+        sizes = {at_ms: _size(self.path(at_ms)) for at_ms in self.waiting()}
+        dropped, total = 0, sum(sizes.values())
+        for at_ms, size in sizes.items():
+            if total <= self._most or at_ms == newest_ms:
+                break
+            self.forget(at_ms)
+            total -= size
+            dropped += 1
+        return dropped
+
+
+def sync(path: Path) -> None:
+    """Make what a directory or file holds durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _size(interval: Path) -> int:
+    try:
+        return sum(path.stat().st_size for path in interval.iterdir())
+    except FileNotFoundError:
+        return 0
