@@ -9,7 +9,7 @@ from warren.config.kafka import lands_later
 from warren.config.keys import keys_of
 from warren.config.outward import Notifier
 from warren.config.sections import ClientProfile, Consumer
-from warren.config.sinks import ElasticsearchSink, HttpSink
+from warren.config.sinks import ElasticsearchSink, HttpSink, LakeSink
 from warren.config.tables import Section, Sections, Singles
 
 _OWN = Path(__file__).parents[1] / "templates"
@@ -159,6 +159,19 @@ def _check_sinks(named: Sections, findings: Findings) -> None:
         if values.get("data_stream") and "%" in values.get("index_name", ElasticsearchSink.index_name):
             what = "is true: index-name must be the name of the stream then, without a date"
             findings.mistake(what, section.path, section.written["data_stream"])
+        if issubclass(section.cls, LakeSink):
+            _check_lake(section, findings)
+
+
+def _check_lake(section: Section, findings: Findings) -> None:
+    kind = section.values.get("format", LakeSink.format)
+    is_there = [name for name in ("path", "database") if section.values.get(name)]
+    if not is_there:
+        findings.mistake("path is missing: a sink of class lake needs it, or a database of a catalog", section.path)
+    elif len(is_there) == 2:
+        findings.mistake("has both a path and a database: one of them is allowed", section.path)
+    elif kind == "parquet" and "path" not in is_there:
+        findings.mistake("path is missing: Parquet files are written below a path", section.path)
 
 
 def _find_files(section: Section, config_dir: Path, findings: Findings) -> dict[str, bytes]:

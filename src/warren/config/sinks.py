@@ -13,7 +13,10 @@ from warren.config.checks import (
     DURATION,
     FILE,
     GLOBS,
+    JVM_SIZE,
     NAMES,
+    SPARK_CONF,
+    SPARK_MASTER,
     SWITCH,
     TEXTS,
     TOPIC,
@@ -27,6 +30,8 @@ from warren.config.checks import (
 _INDEX = text(
     "a name of indices in lower case, with %Y, %m, %d and %H for the time", r"(?:[^\sA-Z%\"*<>|,#/\\?]|%[YmdH])+"
 )
+
+_LAKE = r"(/|[a-z][a-z0-9+.-]*:/)[^`]*"
 
 DETAILS = ("group", "topic", "partition")
 
@@ -127,3 +132,24 @@ class KafkaSink(Sink):
 
     cluster: OptionalText = None
     topic: Annotated[str, TOPIC] = "warren-lag"
+
+
+@dataclass(frozen=True)
+class LakeSink(Sink):
+    """`class-name = "lake"`: tables that Spark writes, as Parquet files or in any table format it knows."""
+
+    class_name: ClassVar[str] = "lake"
+
+    interval: Duration = 60.0
+    write_interval: Duration = 600.0
+    path: Annotated[str | None, text("an absolute path, or a URI such as s3a://bucket/lake", _LAKE)] = None
+    format: Annotated[str, text("parquet, delta, iceberg or another format that Spark knows", r"[a-z][\w.]*")] = (
+        "parquet"
+    )
+    database: Annotated[str | None, text("a database of a catalog, such as lake.kafka", r"\w+(\.\w+)*")] = None
+    keep_days: Annotated[int, whole(0, 36_500, "days")] = 0
+    commits: Switch = False
+    packages: Annotated[tuple[str, ...], NAMES] = ()
+    master: Annotated[str, SPARK_MASTER] = "local[2]"
+    driver_memory: Annotated[str, JVM_SIZE] = "1g"
+    spark_conf: Annotated[Mapping[str, str], SPARK_CONF, Secret()] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from warren.config.outward import (
     ZooKeeperConsumer,
 )
 from warren.config.sections import ClientProfile, Cluster, Consumer, Evaluator, Pipeline, Storage
-from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink, Sink
 
 _NAMED: Mapping[str, tuple[type, ...]] = {
     "client-profile": (ClientProfile,),
@@ -38,7 +38,7 @@ _NAMED: Mapping[str, tuple[type, ...]] = {
     "tls": (Tls,),
     "sasl": (Sasl,),
     "iam": (Iam,),
-    "sink": (ElasticsearchSink, OpenSearchSink, InfluxSink, KafkaSink),
+    "sink": (ElasticsearchSink, OpenSearchSink, InfluxSink, KafkaSink, LakeSink),
 }
 _SINGLE: Mapping[str, type] = {
     "general": General,

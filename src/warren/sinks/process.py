@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from warren.config import Config, to_librdkafka
-from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, Sink
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, Sink
 from warren.processes import KeptProcess, Tell
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import SinkWorker, Writer
+from warren.sinks.worker import SinkWorker, Worker, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +20,7 @@ class _Job:
     """What a sink's process has to know."""
 
     sink: Sink
-    data_dir: Path
-    kafka: dict[str, str]
+    config: Config
 
 
 def _main(connection: Connection, tell: Tell, job: _Job) -> None:
@@ -35,24 +33,36 @@ def _main(connection: Connection, tell: Tell, job: _Job) -> None:
         stop.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    SinkWorker(job.sink, _writer(job), job.data_dir).run(stop)
+    _worker(job.sink, job.config).run(stop)
 
 
-def _writer(job: _Job) -> Writer:
-    match job.sink:
+def _worker(sink: Sink, config: Config) -> Worker:
+    data_dir = config.pipeline.data_dir
+    if isinstance(sink, LakeSink):
+        # Late, so that the other sinks do not pay for Spark.
+        from warren.sinks.lake.commits import offsets_topics_of
+        from warren.sinks.lake.worker import LakeWorker
+
+        return LakeWorker(sink, offsets_topics_of(config), data_dir)
+    return SinkWorker(sink, _writer(sink, config), data_dir)
+
+
+def _writer(sink: Sink, config: Config) -> Writer:
+    match sink:
         case ElasticsearchSink():
-            return ElasticsearchWriter(job.sink)
+            return ElasticsearchWriter(sink)
         case InfluxSink():
-            return InfluxWriter(job.sink)
+            return InfluxWriter(sink)
         case KafkaSink():
-            return KafkaWriter(job.sink, job.kafka)
-    raise AssertionError(job.sink)
+            section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
+            return KafkaWriter(sink, to_librdkafka(section, config.profile_of(section)))
+    raise AssertionError(sink)
 
 
 @contextmanager
 def sinks(config: Config) -> Iterator[list[KeptProcess]]:
     """A process for each sink of a configuration, ended with the block."""
-    running = [KeptProcess(f"sink {sink.name}", _main, _job(config, sink)) for sink in config.sinks.values()]
+    running = [KeptProcess(f"sink {sink.name}", _main, _Job(sink, config)) for sink in config.sinks.values()]
     try:
         yield running
     finally:
@@ -61,11 +71,3 @@ def sinks(config: Config) -> Iterator[list[KeptProcess]]:
             thread.start()
         for thread in threads:
             thread.join()
-
-
-def _job(config: Config, sink: Sink) -> _Job:
-    settings: dict[str, str] = {}
-    if isinstance(sink, KafkaSink):
-        section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
-        settings = to_librdkafka(section, config.profile_of(section))
-    return _Job(sink, config.pipeline.data_dir, settings)

@@ -1,7 +1,7 @@
 """Spark's Kafka source on an offsets topic, from one offset to another."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,9 +17,15 @@ class Span:
 
 
 def read_commits(
-    spark: SparkSession, number: int, cluster: str, options: Mapping[str, str], topic: str, spans: Mapping[int, Span]
+    spark: SparkSession,
+    number: int,
+    cluster: str,
+    options: Mapping[str, str],
+    topic: str,
+    spans: Mapping[int, Span],
+    more: Sequence[str] = (),
 ) -> DataFrame:
-    """The records of some spans of an offsets topic; `number` tells the source among those of the cycle."""
+    """The records of some spans of an offsets topic; `number` tells the source among several, `more` other columns."""
     # The consumers of one cycle are used again by the next only if the group id stays the same. Spark finds them by it
     # and by topic and partition, which are the same in all clusters.
     own = {"kafka.group.id": f"warren-reader-{cluster}"}
@@ -29,7 +35,7 @@ def read_commits(
         .option("startingOffsets", json.dumps({topic: {str(p): s.start for p, s in spans.items()}}))
         .option("endingOffsets", json.dumps({topic: {str(p): s.end for p, s in spans.items()}}))
         .load()
-        .select(f.lit(number).alias("source"), "partition", "offset", "key", "value")
+        .select(f.lit(number).alias("source"), "partition", "offset", "key", "value", *more)
     )
 
 

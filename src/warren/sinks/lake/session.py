@@ -1,0 +1,33 @@
+"""Spark for a lake: a session of its own, with what its format needs."""
+
+from pyspark.sql import SparkSession
+
+from warren.config.sinks import LakeSink
+from warren.java import Jars, fetch_jars, java_home, spark_connector_jars
+from warren.pipeline.session import start_session
+from warren.sinks.lake.transactional import conf_of
+
+CONF = {
+    "spark.app.name": "warren-lake",
+    "spark.sql.session.timeZone": "UTC",
+    # Here a job is large and rare: its files are to be of a good size, which is seen while it runs.
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "64",
+    # The names of clusters are names, even those that look like numbers.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.files.maxRecordsPerFile": "10000000",
+}
+
+
+def lake_session(sink: LakeSink) -> SparkSession:
+    """The session that writes or reads a lake."""
+    jars = [*spark_connector_jars()]
+    if sink.packages:
+        title = ", ".join(sink.packages)
+        jars += fetch_jars(Jars(title, f"lake-{sink.format}", "some MB", sink.packages, _SHIPPED))
+    return start_session(sink.master, jars, java_home(), sink.driver_memory, {**CONF, **conf_of(sink)})
+
+
+_SHIPPED = ("org.scala-lang", "org.slf4j", "org.apache.spark")
+"""What pyspark ships."""

@@ -1,0 +1,112 @@
+"""The lake in a table format with transactions (Delta, Iceberg): a job is one commit a table, there or not."""
+
+import datetime as dt
+from collections.abc import Iterator
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from warren.config.sinks import LakeSink
+from warren.sinks.lake.tables import PARTITIONED_BY, Table
+
+CATALOG, DATABASE = "lake", "kafka"
+"""What a lake of Iceberg's is called when only its path is given."""
+
+OWN_CONF = {
+    "delta": {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    },
+    "iceberg": {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+}
+"""What a format asks of the session."""
+
+
+def conf_of(sink: LakeSink) -> dict[str, str]:
+    """The settings of Spark that a sink's format needs; what the sink says itself counts more."""
+    settings = dict(OWN_CONF.get(sink.format, {}))
+    if sink.format == "iceberg" and sink.path:
+        settings |= {
+            f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+            f"spark.sql.catalog.{CATALOG}.type": "hadoop",
+            f"spark.sql.catalog.{CATALOG}.warehouse": sink.path,
+        }
+    return {**settings, **sink.spark_conf}
+
+
+class TransactionalTables:
+    """Writes tables of a format that commits as a whole, below a path or in a database of a catalog."""
+
+    def __init__(self, spark: SparkSession, sink: LakeSink) -> None:
+        self._spark = spark
+        self._format = sink.format
+        self._path = (sink.path or "").rstrip("/")
+        self._database = sink.database
+        if sink.format == "iceberg" and sink.path:
+            self._database = f"{CATALOG}.{DATABASE}"
+
+    def append(self, table: Table, rows: DataFrame, job: str, *, is_again: bool = False) -> None:
+        """Write rows of a job; one that is tried again is looked for first."""
+        if is_again and self._has(table, job):
+            return
+        marked = rows.withColumn("job", f.lit(job))
+        if self._database is None:
+            writer = marked.write.format(self._format).mode("append").partitionBy(*PARTITIONED_BY)
+            writer.save(f"{self._path}/{table}")
+            return
+        self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._database}")
+        if self._spark.catalog.tableExists(self.name(table)):
+            marked.writeTo(self.name(table)).append()
+        else:
+            new = marked.writeTo(self.name(table)).using(self._format)
+            new.partitionedBy(*(f.col(name) for name in PARTITIONED_BY)).create()
+
+    def finish(self, job: str) -> None:
+        """Nothing is left behind by a job."""
+
+    def tidy(self, today: dt.date, keep_days: int) -> None:
+        """Merge small files as the format does that, and remove days that are too old."""
+        for table in Table:
+            if self.read(table) is None:
+                continue
+            for statement in self._care(table, today, keep_days):
+                self._spark.sql(statement)
+
+    def read(self, table: Table) -> DataFrame | None:
+        """All of a table; None where nothing was written yet."""
+        try:
+            if self._database is None:
+                return self._spark.read.format(self._format).load(f"{self._path}/{table}")
+            return self._spark.table(self.name(table))
+        except AnalysisException as error:
+            if error.getCondition() in _MISSING:
+                return None
+            raise
+
+    def name(self, table: Table) -> str:
+        """What a table is called in SQL."""
+        if self._database is None:
+            return f"{self._format}.`{self._path}/{table}`"
+        return f"{self._database}.{table}"
+
+    def _has(self, table: Table, job: str) -> bool:
+        held = self.read(table)
+        return held is not None and not held.where(f.col("job") == job).isEmpty()
+
+    def _care(self, table: Table, today: dt.date, keep_days: int) -> Iterator[str]:
+        name = self.name(table)
+        if keep_days:
+            oldest = today - dt.timedelta(days=keep_days)
+            yield f"DELETE FROM {name} WHERE date < DATE'{oldest.isoformat()}'"  # noqa: S608 - names from the configuration
+        if self._format == "delta":
+            recent = today - dt.timedelta(days=1)
+            yield f"OPTIMIZE {name} WHERE date >= DATE'{recent.isoformat()}'"
+            yield f"VACUUM {name}"
+        elif self._format == "iceberg" and self._database is not None:
+            catalog, _, rest = self._database.partition(".")
+            yield f"CALL {catalog}.system.rewrite_data_files(table => '{rest}.{table}')"
+            yield f"CALL {catalog}.system.expire_snapshots(table => '{rest}.{table}')"
+
+
+_MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE")

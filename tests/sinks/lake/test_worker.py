@@ -1,0 +1,266 @@
+"""The lake as Parquet files: every row of every snapshot once, whatever happens in between, and files that stay few."""
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.plans import cluster_state
+from tests.kit.servers import Town
+from warren.config.sinks import LakeSink
+from warren.domain.rules import Reason, Status
+from warren.domain.windows import UNKNOWN
+from warren.sinks.lake import parquet
+from warren.sinks.lake import worker as lake_worker
+from warren.sinks.lake.parquet import Files
+from warren.sinks.lake.session import CONF
+from warren.sinks.lake.tables import Table
+from warren.sinks.lake.worker import LakeWorker
+from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.sinks import read_status, sink_folder
+
+MINUTE = 60_000
+DAY = 86_400_000
+
+
+@pytest.fixture(scope="module")
+def lake_spark(spark: SparkSession) -> SparkSession:
+    """The session of the run, with a lake's settings for queries."""
+    session = spark.newSession()
+    for key, value in CONF.items():
+        if key.startswith("spark.sql"):
+            session.conf.set(key, value)
+    session.conf.set("spark.sql.shuffle.partitions", "4")
+    return session
+
+
+class Lake:
+    """A town whose snapshots go to a lake."""
+
+    def __init__(self, root: Path, spark: SparkSession, **settings: Any) -> None:
+        self.path = root / "the lake [1]"
+        self.town = Town(root / "data").grow()
+        self.clock_ms = self.town.now_ms
+        self._spark = spark
+        self.sink = LakeSink("l", path=str(self.path), **{"write_interval": 120.0, "tags": {"usage": "x"}, **settings})
+        self.restart()
+
+    def restart(self) -> None:
+        self.worker = LakeWorker(self.sink, (), self.town.data, lambda: self.clock_ms, lambda _: self._spark)
+
+    def sample(self, at_ms: int, **changes: Any) -> None:
+        """A cycle, and its snapshot kept for a moment."""
+        self.town.now_ms = at_ms - 1000
+        self.town.turn([(0, "healthy", "orders", 0, 2000)])
+        self.town.publish(**changes)
+        self.clock_ms = at_ms
+        self.worker.sample(at_ms)
+
+    def rows(self, table: Table) -> list[dict[str, Any]]:
+        """A table as anybody reads it."""
+        read = ds.dataset(self.path / table, partitioning="hive", exclude_invalid_files=True)
+        rows: list[dict[str, Any]] = read.to_table().to_pylist()
+        return rows
+
+    def files(self, table: Table) -> list[Path]:
+        return sorted((self.path / table).rglob("*.parquet"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, lake_spark: SparkSession) -> Lake:
+    return Lake(tmp_path, lake_spark)
+
+
+def minutes(lake: Lake, count: int, start_ms: int | None = None) -> list[int]:
+    """The next minutes after the town has grown."""
+    first = (lake.town.now_ms if start_ms is None else start_ms) // MINUTE * MINUTE + MINUTE
+    return [first + MINUTE * number for number in range(count)]
+
+
+def when(at_ms: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)
+
+
+def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
+    first, second = minutes(lake, 2)
+    lake.sample(first)
+    assert not lake.worker.deliver_next(), "it is not time yet"
+    lake.sample(second)
+    snapshot = SnapshotReader(lake.town.data).latest()
+    assert lake.worker.deliver_next()
+
+    rows = {(r["time"], r["cluster"], r["group"]): r for r in lake.rows(Table.GROUPS)}
+    groups = snapshot.groups().to_pylist()
+    assert {key[0] for key in rows} == {when(first), when(second)}
+    assert len(rows) == len(lake.rows(Table.GROUPS)) == 2 * len(groups)
+    for group in groups:
+        row = rows[when(second), group["cluster"], group["group"]]
+        assert row["status"] == Status(group["status"]).name
+        assert row["worst_status"] == Status(group["worst_status"]).name
+        assert row["since"] == when(group["since_ms"])
+        assert (row["total_lag"], row["max_lag"]) == (group["totallag"], max(group["maxlag"], 0))
+        assert (row["partitions"], row["stall_partitions"]) == (group["partitions"], group["count_stall"])
+        assert row["newest_commit"] == when(group["newest_commit_ms"])
+        assert row["date"] == when(second).date().isoformat()
+        assert row["tags"] == [("usage", "x")]
+
+    parts = {(r["time"], r["cluster"], r["group"], r["topic"], r["partition"]): r for r in lake.rows(Table.PARTITIONS)}
+    held = snapshot.partitions().to_pylist()
+    assert len(parts) == 2 * len(held)
+    for part in held:
+        row = parts[when(second), part["cluster"], part["group"], part["topic"], part["partition"]]
+        assert row["status"] == Status(part["status"]).name
+        assert row["reason"] == Reason(part["reason"]).name.lower()
+        for column, name in (("lag", "current_lag"), ("offset", "committed_offset"), ("head", "head")):
+            assert row[column] == (None if part[name] == UNKNOWN else part[name])
+        assert row["committed_at"] == when(part["end_ms"])
+        assert row["owner"] == (part["owner"] or None)
+
+    heads = {(r["cluster"], r["topic"], r["partition"]): r["head"] for r in lake.rows(Table.TOPICS)}
+    assert heads["one", "orders", 2] == 1090
+    assert ("one", "audit", 1) not in heads, "a head that is not known is no row"
+    status = read_status(lake.town.data, "l")
+    assert status is not None
+    assert (status.waiting, status.delivered_ms, status.trouble) == (0, second, "")
+
+
+@pytest.mark.parametrize("place", ["lake-groups", "lake-written", "lake-noted"])
+def test_a_job_that_is_cut_short_is_finished_and_nothing_is_there_twice(
+    place: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(name: str) -> None:
+        if name == place:
+            raise KeyboardInterrupt
+
+    at = minutes(lake, 2)
+    for at_ms in at:
+        lake.sample(at_ms)
+    with monkeypatch.context() as patched:
+        patched.setattr(lake_worker, "fault_point", stop)
+        with pytest.raises(KeyboardInterrupt):
+            lake.worker.deliver_next()
+    lake.restart()
+    while lake.worker.deliver_next():
+        pass
+    assert is_whole(lake, 2)
+    assert not list((sink_folder(lake.town.data, "l") / "spool").iterdir())
+
+
+def is_whole(lake: Lake, intervals: int, *tables: Table) -> bool:
+    for table in tables or (Table.GROUPS, Table.PARTITIONS, Table.TOPICS):
+        names = ("time", "cluster", "group", "topic", "partition")
+        rows = [tuple(row.get(name) for name in names) for row in lake.rows(table)]
+        assert len(rows) == len(set(rows)), f"{table} has some rows twice"
+        assert len({row[0] for row in rows}) == intervals, f"{table} lacks some"
+    return True
+
+
+class Broken:
+    """Breaks off at the n-th time that a file is moved or removed."""
+
+    def __init__(self, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = at
+        for name in ("move", "delete"):
+            monkeypatch.setattr(Files, name, self._wrapped(getattr(Files, name)))
+
+    def _wrapped(self, call: Callable[..., None]) -> Callable[..., None]:
+        def run(*arguments: Any) -> None:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            call(*arguments)
+
+        return run
+
+
+@pytest.mark.parametrize("at", [2, 5, 7, 9])
+def test_moving_and_merging_may_end_at_any_file(
+    at: int, tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "MERGE_FROM", 2)
+    lake = Lake(tmp_path, lake_spark, write_interval=60.0, detail="topic")
+    first, second = minutes(lake, 2)
+    lake.sample(first)
+    assert lake.worker.deliver_next()
+    lake.sample(second)
+    with monkeypatch.context() as patched:
+        Broken(at, patched)
+        try:
+            lake.worker.deliver_next()
+        except KeyboardInterrupt:
+            lake.restart()
+    while lake.worker.deliver_next():
+        pass
+    lake.sample(second + MINUTE)
+    lake.worker.deliver_next()
+    assert is_whole(lake, 3, Table.GROUPS, Table.TOPICS)
+
+
+def test_files_of_a_day_become_few_and_old_days_go(
+    tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "MERGE_FROM", 3)
+    lake = Lake(tmp_path, lake_spark, write_interval=60.0, keep_days=2, detail="group")
+    noon = lake.town.now_ms // DAY * DAY + DAY // 2
+    names = []
+    for at_ms in minutes(lake, 4, noon):
+        lake.sample(at_ms)
+        assert lake.worker.deliver_next()
+        names.append([path.name.partition("-")[0] for path in lake.files(Table.GROUPS)])
+    assert names[1:] == [["b"] * 4, ["m", "m"], ["b", "m", "b", "m"]]
+    lake.sample(noon + DAY)
+    assert lake.worker.deliver_next()
+    kinds = {(path.parent.parent.name[-2:], path.name[0]) for path in lake.files(Table.GROUPS)}
+    days = [when(noon + number * DAY).date().isoformat()[-2:] for number in range(2)]
+    assert kinds == {(days[0], "d"), (days[1], "b")}
+    times = [r["time"] for r in lake.rows(Table.GROUPS) if r["group"] == "slow"]
+    assert len(times) == len(set(times)) == 5
+    lake.sample(noon + 3 * DAY)
+    assert lake.worker.deliver_next()
+    assert {path.parent.parent.name for path in lake.files(Table.GROUPS)} == {
+        f"date={when(noon + number * DAY).date().isoformat()}" for number in (1, 3)
+    }
+
+
+def test_filters_detail_and_clusters_that_are_away(tmp_path: Path, lake_spark: SparkSession) -> None:
+    settings = {"groups_include": ("h*", "st*", "sl*"), "groups_exclude": ("sl?w",), "topics_exclude": ("aud*",)}
+    lake = Lake(tmp_path, lake_spark, write_interval=120.0, **settings)
+    first, second = minutes(lake, 2)
+    lake.sample(first)
+    lake.sample(second, clusters={"one": cluster_state(unknown_since_ms=1), "two": cluster_state()})
+    assert lake.worker.deliver_next()
+    groups = {(r["time"], r["cluster"], r["group"]) for r in lake.rows(Table.GROUPS)}
+    assert groups == {
+        (when(first), "one", "healthy"),
+        (when(first), "one", "stalled"),
+        (when(first), "two", "healthy"),
+        (when(second), "two", "healthy"),
+    }
+    assert {r["topic"] for r in lake.rows(Table.TOPICS)} == {"orders", "unread"}
+    assert not {r["topic"] for r in lake.rows(Table.PARTITIONS)} - {"orders"}
+
+
+def test_what_waits_is_bounded_and_survives_the_snapshots(lake: Lake) -> None:
+    first, second = minutes(lake, 2)
+    lake.sample(first)
+    manifest = SnapshotReader(lake.town.data).latest().manifest
+    lake.sample(second)
+    lake.town.cycles.store.remove([manifest.sequence], [file.path for file in manifest.files()])
+    assert lake.worker.deliver_next()
+    assert {r["time"] for r in lake.rows(Table.GROUPS)} == {when(first), when(second)}
+
+
+def test_a_lake_that_cannot_be_written_is_tried_again_and_says_why(lake: Lake) -> None:
+    at = minutes(lake, 2)
+    for at_ms in at:
+        lake.sample(at_ms)
+    lake.path.write_text("a file where the lake should be")
+    with pytest.raises(Exception, match=r"(?i)not a directory|exists|mkdirs|parent path"):
+        lake.worker.deliver_next()
+    lake.path.unlink()
+    assert lake.worker.deliver_next()
+    assert is_whole(lake, 2)
