@@ -27,8 +27,22 @@ EXAMPLES = """examples:
   warren serve --config-dir /etc/burrow    the HTTP API alone, from what another `warren run` publishes
   warren groups --status ERR               the groups that are in trouble, worst first
   warren group local orders                one group, its partitions and why
+  warren history "SELECT * FROM groups"    the past, in SQL
   warren notify test hook                  send a sample through [notifier.hook]
   warren evaluate windows.jsonl            judge windows from a file
+"""
+
+
+HISTORY_EXAMPLES = """examples:
+  how lag went
+    warren history "SELECT time, total_lag FROM groups WHERE cluster = 'local' AND group = 'orders' ORDER BY time"
+  who was in trouble most of the day
+    warren history "SELECT cluster, group, count_if(status != 'OK') / count(*) AS share FROM groups
+                    WHERE date = current_date() GROUP BY cluster, group ORDER BY share DESC LIMIT 20"
+  all of it, for a notebook
+    warren history "SELECT * FROM partitions WHERE date >= '2026-01-01'" --output january
+
+tables: groups and clusters; with a [sink.NAME] of class lake: groups, partitions, topics, commits
 """
 
 
@@ -84,6 +98,15 @@ def _parser() -> argparse.ArgumentParser:
     for command in (groups, group):
         command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
         command.add_argument("--data-dir", type=Path, help="read this data directory, whatever burrow.toml says")
+
+    history = _command(commands, "history", "ask in SQL about the past, of a lake or of Warren's own history", _history)
+    history.epilog = HISTORY_EXAMPLES
+    history.formatter_class = argparse.RawDescriptionHelpFormatter
+    history.add_argument("sql", help='such as "SELECT * FROM groups LIMIT 10"')
+    history.add_argument("--sink", metavar="NAME", help="which [sink.NAME] of class lake, where there are several")
+    history.add_argument("--limit", type=int, default=1000, help="how many rows to show; default: 1000")
+    history.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: table")
+    history.add_argument("--output", type=Path, metavar="DIR", help="write all rows to DIR as Parquet instead")
 
     notify = _command(commands, "notify", "send a sample through one of the notifiers", _notify)
     notify.add_argument("what", choices=("test",), help="test: send an invented incident, and its end with send-close")
@@ -205,6 +228,15 @@ def _group(options: argparse.Namespace) -> int:
     from warren.report import print_group
 
     return print_group(_data_dir(options), options.cluster, options.group, as_json=options.json)
+
+
+def _history(options: argparse.Namespace) -> int:
+    from warren.config import load
+    from warren.sinks.lake.query import run_query
+
+    config = load(options.config_dir)
+    run_query(config, options.sql, options.sink, options.limit, options.format, options.output)
+    return 0
 
 
 def _evaluate(options: argparse.Namespace) -> int:

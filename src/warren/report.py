@@ -1,5 +1,6 @@
 """`warren groups` and `warren group`: the newest snapshot for people's eyes, or as JSON."""
 
+import csv
 import json
 import os
 import sys
@@ -179,3 +180,29 @@ def partition_json(snapshot: Snapshot, row: dict[str, object]) -> dict[str, obje
     plain["rule"] = Reason(int(str(row["reason"]))).name
     plain["reason"] = snapshot.reason(row)
     return plain
+
+
+def print_rows(rows: pa.Table, form: str) -> None:
+    """Rows of any kind as a table, as JSON lines, or as CSV."""
+    if form == "json":
+        for row in rows.to_pylist():
+            sys.stdout.write(json.dumps(row, default=str, ensure_ascii=False) + "\n")
+        return
+    if form == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(rows.schema.names)
+        writer.writerows(row.values() for row in rows.to_pylist())
+        return
+    table = Table()
+    for name, kind in zip(rows.schema.names, rows.schema.types, strict=True):
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        table.add_column(name, justify="right" if is_number else "left")
+    for row in rows.to_pylist():
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
+    _console().print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,10 +1,12 @@
 """Sinks as processes of their own, so that none of them can hold up the pipeline or another."""
 
+import fcntl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from warren.config import Config, to_librdkafka
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, Sink
@@ -12,7 +14,8 @@ from warren.processes import KeptProcess, Tell
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import SinkWorker, Worker, Writer
+from warren.sinks.worker import LOOK_S, SinkWorker, Worker, Writer
+from warren.snapshot.sinks import sink_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,23 @@ def _main(connection: Connection, tell: Tell, job: _Job) -> None:
         stop.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    _worker(job.sink, job.config).run(stop)
+    with _alone(sink_folder(job.config.pipeline.data_dir, job.sink.name), stop):
+        if not stop.is_set():
+            _worker(job.sink, job.config).run(stop)
+
+
+@contextmanager
+def _alone(folder: Path, stop: threading.Event) -> Iterator[None]:
+    """Be the only one at work for a sink: after a kill -9 of Warren its sinks may need some seconds to end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        while not stop.is_set():
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                stop.wait(LOOK_S)
+        yield
 
 
 def _worker(sink: Sink, config: Config) -> Worker:

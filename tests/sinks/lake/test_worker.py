@@ -182,6 +182,7 @@ def test_moving_and_merging_may_end_at_any_file(
     at: int, tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "MERGE_FROM", 2)
+    monkeypatch.setattr(lake_worker, "TIDY_EVERY_MS", 0)
     lake = Lake(tmp_path, lake_spark, write_interval=60.0, detail="topic")
     first, second = minutes(lake, 2)
     lake.sample(first)
@@ -204,6 +205,7 @@ def test_files_of_a_day_become_few_and_old_days_go(
     tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "MERGE_FROM", 3)
+    monkeypatch.setattr(lake_worker, "TIDY_EVERY_MS", 0)
     lake = Lake(tmp_path, lake_spark, write_interval=60.0, keep_days=2, detail="group")
     noon = lake.town.now_ms // DAY * DAY + DAY // 2
     names = []

@@ -85,7 +85,8 @@ def commits(
             scans.append(read_commits(spark, number, source.cluster, options, source.topic, spans, more=("timestamp",)))
     if not scans:
         return None
-    rows = reduce(DataFrame.unionByName, scans).mapInArrow(decoded(sources, scope), _OUT_DDL)
+    tasks = 2 * spark.sparkContext.defaultParallelism
+    rows = reduce(DataFrame.unionByName, scans).coalesce(tasks).mapInArrow(decoded(sources, scope), _OUT_DDL)
     return rows.select(f.timestamp_millis("at_ms").alias("time"), *_OUT.names[1:])
 
 

@@ -64,18 +64,18 @@ def groups(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int
     rows = _judged(_read(spark, samples, folder, GROUPS), spark, samples)
     rows = rows.where(_fits("cluster", *scope.clusters) & _fits("group", *scope.groups))
     return rows.select(
-        _time("at_ms").alias("time"),
+        time_of("at_ms").alias("time"),
         "cluster",
         "group",
-        _word("status", Status).alias("status"),
-        _word("worst_status", Status).alias("worst_status"),
-        _time("since_ms").alias("since"),
+        word_of("status", Status).alias("status"),
+        word_of("worst_status", Status).alias("worst_status"),
+        time_of("since_ms").alias("since"),
         "complete",
         "partitions",
         f.col("totallag").alias("total_lag"),
         f.greatest("maxlag", f.lit(0)).alias("max_lag"),
         *(f.col(f"count_{word}").alias(f"{word}_partitions") for word in ("ok", "warn", "stop", "stall", "rewind")),
-        _time("newest_commit_ms").alias("newest_commit"),
+        time_of("newest_commit_ms").alias("newest_commit"),
     )
 
 
@@ -86,18 +86,18 @@ def partitions(
     rows = _judged(_read(spark, samples, folder, PARTITIONS), spark, samples)
     is_wanted = _fits("cluster", *scope.clusters) & _fits("group", *scope.groups) & _fits("topic", *scope.topics)
     return rows.where(is_wanted).select(
-        _time("at_ms").alias("time"),
+        time_of("at_ms").alias("time"),
         "cluster",
         "group",
         "topic",
         "partition",
-        _word("status", Status).alias("status"),
-        f.lower(_word("reason", Reason)).alias("reason"),
-        _time("since_ms").alias("since"),
+        word_of("status", Status).alias("status"),
+        f.lower(word_of("reason", Reason)).alias("reason"),
+        time_of("since_ms").alias("since"),
         "complete",
         _known("current_lag").alias("lag"),
         _known("committed_offset").alias("offset"),
-        _time("end_ms").alias("committed_at"),
+        time_of("end_ms").alias("committed_at"),
         _known("head").alias("head"),
         _known("log_start").alias("log_start"),
         f.when(f.col("owner") != "", f.col("owner")).alias("owner"),
@@ -108,10 +108,11 @@ def partitions(
 def topics(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], scope: Scope) -> DataFrame:
     """A row a partition of a topic and interval: where its log begins and ends."""
     held = [(sample.at_ms, str(folder(sample.at_ms))) for sample in samples if (folder(sample.at_ms) / HEADS).exists()]
-    listed = spark.createDataFrame(held, "at_ms long, folder string").repartition(max(len(held), 1))
+    tasks = max(min(len(held), 2 * spark.sparkContext.defaultParallelism), 1)
+    listed = spark.createDataFrame(held, "at_ms long, folder string").repartition(tasks)
     rows = _judged(listed.mapInArrow(heads_in(scope), _HEADS_OUT), spark, samples)
     return rows.select(
-        _time("at_ms").alias("time"), "cluster", "topic", "partition", "head", _known("log_start").alias("log_start")
+        time_of("at_ms").alias("time"), "cluster", "topic", "partition", "head", _known("log_start").alias("log_start")
     )
 
 
@@ -197,7 +198,8 @@ def _fits(column: str, include: Sequence[str], exclude: Sequence[str]) -> Column
     return fitting
 
 
-def _time(column: str) -> Column:
+def time_of(column: str) -> Column:
+    """Milliseconds as a time."""
     return f.when(f.col(column) > 0, f.timestamp_millis(column))
 
 
@@ -205,6 +207,7 @@ def _known(column: str) -> Column:
     return f.when(f.col(column) != UNKNOWN, f.col(column))
 
 
-def _word(column: str, words: type[IntEnum]) -> Column:
+def word_of(column: str, words: type[IntEnum]) -> Column:
+    """A number as its word."""
     named = f.array(*(f.lit(word.name) for word in words))
     return f.element_at(named, f.col(column).cast("int") + 1)

@@ -8,6 +8,7 @@ import datetime as dt
 import logging
 import os
 import platform
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +31,8 @@ from warren.snapshot.sinks import sink_folder
 from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
+
+TIDY_EVERY_MS = 3_600_000
 
 
 class LakeTables(Protocol):
@@ -79,6 +82,7 @@ class LakeWorker(Worker):
         self._scope = Scope.of(sink)
         self._start = start
         self._spark: SparkSession | None = None
+        self._tidied_ms = 0
         self._progress = read_progress(folder)
         self._is_again = self._progress.job is not None
         self._forget()
@@ -97,18 +101,26 @@ class LakeWorker(Worker):
         assert job is not None
         held = open_tables(self._session(), self._sink, self._progress.owner, self._folder)
         is_again, self._is_again = self._is_again, True
+        began = time.monotonic()
         self._write(held, job, is_again=is_again)
         fault_point("lake-written")
         self._save_ended()
         fault_point("lake-noted")
         self._forget()
         self.note(delivered_ms=job.intervals[-1], trouble="")
+        took_s = time.monotonic() - began
+        log.info("sink %s: %d intervals were written in %.1f s", self._name, len(job.intervals), took_s)
         held.finish(job.name)
+        if self._clock_ms() - self._tidied_ms >= TIDY_EVERY_MS:
+            self._tidy(held)
+        return True
+
+    def _tidy(self, held: LakeTables) -> None:
+        self._tidied_ms = self._clock_ms()
         try:
             held.tidy(self._today(), self._sink.keep_days)
         except Exception as error:  # noqa: BLE001 - all that was to be written is
             log.warning("sink %s: its files could not be tidied up: %s", self._name, _short(error))
-        return True
 
     def _begin(self) -> bool:
         waiting = self._samples.waiting()
@@ -160,9 +172,7 @@ class LakeWorker(Worker):
         return dt.datetime.fromtimestamp(self._clock_ms() / 1000, dt.UTC).date()
 
     def close(self) -> None:
-        """End Spark."""
-        if self._spark is not None:
-            self._spark.stop()
+        """Nothing is to be done: Spark ends with this process, and a job that is cut short is finished later."""
 
 
 Make = Callable[[SparkSession, Sequence[Sample], Callable[[int], Path], Scope], DataFrame]
