@@ -1,4 +1,4 @@
-"""What docs/sinks.md says is true."""
+"""What docs/sinks.md and docs/lake.md say is true."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,11 @@ from tests.kit.demos import ROOT, readme_blocks
 from warren.config.keys import keys_of
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink
 
-DOCS = "docs/sinks.md"
+DOCS, LAKE = "docs/sinks.md", "docs/lake.md"
+EXAMPLES = [*readme_blocks("toml", DOCS), *readme_blocks("toml", LAKE)]
 
 
-@pytest.mark.parametrize("example", readme_blocks("toml", DOCS), ids=lambda example: example.splitlines()[0])
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
 def test_every_example_is_accepted(tmp_path: Path, example: str, caplog: pytest.LogCaptureFixture) -> None:
     assert loaded(tmp_path, SMALLEST + example).sinks
     assert caplog.text == "", "nothing in it is odd"
