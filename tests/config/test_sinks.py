@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes, notes
-from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink
 from warren.config.summary import summary
 
 TELEGRAF = """
@@ -50,6 +50,10 @@ def test_what_stood_in_telegraf_conf_is_understood(tmp_path: Path) -> None:
             InfluxSink("s", urls=("http://a",), organization="o", bucket="b", token="t"),
         ),
         ('class-name = "kafka"\ntopic = "lag"\ncluster = "local"', KafkaSink("s", cluster="local", topic="lag")),
+        (
+            'class-name = "lake"\npath = "s3a://b/lake"\nformat = "delta"\npackages = ["a:b:1"]\ncommits = true',
+            LakeSink("s", path="s3a://b/lake", format="delta", packages=("a:b:1",), commits=True),
+        ),
     ],
 )
 def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> None:
@@ -64,6 +68,10 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
             'class-name = "splunk": must be "elasticsearch" or "opensearch" or',
         ),
         ('class-name = "influxdb"', "urls is missing: a sink of class influxdb needs it"),
+        ('class-name = "lake"', "path is missing: a sink of class lake needs it"),
+        ('class-name = "lake"\npath = "lake"', 'path = "lake": must be an absolute path, or a URI'),
+        ('class-name = "lake"\ndatabase = "a.b"', "path is missing: Parquet files are written below a path"),
+        ('class-name = "lake"\npath = "/x"\ndatabase = "a.b"', "has both a path and a database"),
         ('class-name = "kafka"\ncluster = "x"', 'cluster = "x": must be the name of a [cluster.NAME] section'),
         ('class-name = "kafka"\ngroups_exclude = ["[a"]', "must be a list of globs as telegraf has them ('[a' has a ["),
         ('class-name = "kafka"\ninterval = "soon"', 'interval = "soon": must be seconds, or a text such as "10s"'),

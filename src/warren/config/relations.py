@@ -165,7 +165,7 @@ def _check_sinks(named: Sections, findings: Findings) -> None:
 
 def _check_lake(section: Section, findings: Findings) -> None:
     kind = section.values.get("format", LakeSink.format)
-    is_there = [name for name in ("path", "database") if section.values.get(name)]
+    is_there = [name for name in ("path", "database") if name in section.written]
     if not is_there:
         findings.mistake("path is missing: a sink of class lake needs it, or a database of a catalog", section.path)
     elif len(is_there) == 2:

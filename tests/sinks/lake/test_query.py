@@ -1,0 +1,66 @@
+"""`warren history`: which lake is asked, what Warren's own history shows, and how answers look."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.kit.servers import Town, server_config
+from warren.config.sinks import LakeSink, Sink
+from warren.errors import WarrenError
+from warren.report import print_rows
+from warren.sinks.history import HistoryWriter
+from warren.sinks.lake.query import lake_of, own_views, run_query
+from warren.snapshot.reader import SnapshotReader
+
+
+def test_which_lake_is_asked(tmp_path: Path) -> None:
+    lakes = {name: LakeSink(name, path="/x") for name in ("a", "b")}
+    other = {"s": Sink("s")}
+    assert lake_of(server_config(tmp_path, sinks=other), None) is None
+    assert lake_of(server_config(tmp_path, sinks={**other, "a": lakes["a"]}), None) is lakes["a"]
+    both = server_config(tmp_path, sinks={**other, **lakes})
+    assert lake_of(both, "b") is lakes["b"]
+    with pytest.raises(WarrenError, match="one of a, b"):
+        lake_of(both, None)
+    with pytest.raises(WarrenError, match=r"no \[sink.s\] of class lake; there are: a, b"):
+        lake_of(both, "s")
+
+
+def test_only_questions_are_answered(tmp_path: Path) -> None:
+    with pytest.raises(WarrenError, match="only questions"):
+        run_query(server_config(tmp_path), "DROP TABLE groups", None, 10, "table", None)
+
+
+def test_the_own_history_has_words_and_times(tmp_path: Path, spark: SparkSession) -> None:
+    town = Town(tmp_path).grow()
+    town.publish()
+    manifest = SnapshotReader(tmp_path).latest().manifest
+    HistoryWriter(tmp_path, 30, 1.0).record(manifest)
+    views = dict(own_views(spark, tmp_path))
+    assert set(views) == {"groups", "clusters"}
+    stalled = views["groups"].where("cluster = 'one' AND group = 'stalled'").collect()
+    assert [(row["status"], row["worst_status"]) for row in stalled] == [("ERR", "STALL")]
+    assert stalled[0]["time"].timestamp() * 1000 == manifest.now_ms
+    assert stalled[0]["total_lag"] > stalled[0]["max_lag"] > 0
+    assert {row["cluster"] for row in views["clusters"].collect()} == {"one", "two"}
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [
+        ("json", ['{"group": "a,b", "lag": 1234, "is": true}', '{"group": "é", "lag": null, "is": false}']),
+        ("csv", ["group,lag,is", '"a,b",1234,True', "é,,False"]),
+    ],
+)
+def test_answers_for_programs(form: str, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(pa.table({"group": ["a,b", "é"], "lag": [1234, None], "is": [True, False]}), form)
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+def test_an_answer_for_eyes(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(pa.table({"group": ["[red]x"], "lag": [1234567]}), "table")
+    shown = capsys.readouterr().out
+    assert "[red]x" in shown
+    assert "1,234,567" in shown
