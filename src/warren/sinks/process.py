@@ -1,6 +1,7 @@
 """Sinks as processes of their own, so that none of them can hold up the pipeline or another."""
 
 import fcntl
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,8 @@ def _worker(sink: Sink, config: Config) -> Worker:
         from warren.sinks.lake.commits import offsets_topics_of
         from warren.sinks.lake.worker import LakeWorker
 
+        # Writing ten minutes at once may take all processors, and can wait for those who judge.
+        os.nice(10)
         return LakeWorker(sink, offsets_topics_of(config), data_dir)
     return SinkWorker(sink, _writer(sink, config), data_dir)
 

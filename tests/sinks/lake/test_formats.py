@@ -1,21 +1,18 @@
 """A lake of each format beside a running Warren on a real Kafka, through kill -9, asked by `warren history`."""
 
-import json
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.kit.kafka import commit
+from tests.kit.lakes import ask
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics, fill_topic
 from warren.snapshot.sinks import SinkStatus, read_status
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 
 PACKAGES = {
     "parquet": [],
@@ -24,17 +21,8 @@ PACKAGES = {
 }
 
 
-def ask(home: Path, sql: str) -> list[dict[str, Any]]:
-    """What `warren history` answers."""
-    command = [sys.executable, "-m", "warren.cli", "history", "--config-dir", str(home), "--format", "json", sql]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=180)
-    assert ended.returncode == 0, ended.stderr
-    return [json.loads(line) for line in ended.stdout.splitlines()]
-
-
-@pytest.mark.parametrize(
-    "kind", ["parquet", *(pytest.param(name, marks=pytest.mark.long) for name in ("delta", "iceberg"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
 def test_snapshots_and_commits_are_there_once_though_warren_is_killed(kind: str, kafka: Kafka, tmp_path: Path) -> None:
     topic, group = f"lake-{kind}", f"lake-group-{kind}"
     create_topics(kafka.bootstrap, {topic: 2})

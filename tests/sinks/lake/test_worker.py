@@ -1,88 +1,29 @@
 """The lake as Parquet files: every row of every snapshot once, whatever happens in between, and files that stay few."""
 
-import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.lakes import MINUTE, Lake, minutes, when
 from tests.kit.plans import cluster_state
-from tests.kit.servers import Town
-from warren.config.sinks import LakeSink
 from warren.domain.rules import Reason, Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.lake import parquet
 from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.parquet import Files
-from warren.sinks.lake.session import CONF
 from warren.sinks.lake.tables import Table
-from warren.sinks.lake.worker import LakeWorker
 from warren.snapshot.reader import SnapshotReader
 from warren.snapshot.sinks import read_status, sink_folder
 
-MINUTE = 60_000
 DAY = 86_400_000
-
-
-@pytest.fixture(scope="module")
-def lake_spark(spark: SparkSession) -> SparkSession:
-    """The session of the run, with a lake's settings for queries."""
-    session = spark.newSession()
-    for key, value in CONF.items():
-        if key.startswith("spark.sql"):
-            session.conf.set(key, value)
-    session.conf.set("spark.sql.shuffle.partitions", "4")
-    return session
-
-
-class Lake:
-    """A town whose snapshots go to a lake."""
-
-    def __init__(self, root: Path, spark: SparkSession, **settings: Any) -> None:
-        self.path = root / "the lake [1]"
-        self.town = Town(root / "data").grow()
-        self.clock_ms = self.town.now_ms
-        self._spark = spark
-        self.sink = LakeSink("l", path=str(self.path), **{"write_interval": 120.0, "tags": {"usage": "x"}, **settings})
-        self.restart()
-
-    def restart(self) -> None:
-        self.worker = LakeWorker(self.sink, (), self.town.data, lambda: self.clock_ms, lambda _: self._spark)
-
-    def sample(self, at_ms: int, **changes: Any) -> None:
-        """A cycle, and its snapshot kept for a moment."""
-        self.town.now_ms = at_ms - 1000
-        self.town.turn([(0, "healthy", "orders", 0, 2000)])
-        self.town.publish(**changes)
-        self.clock_ms = at_ms
-        self.worker.sample(at_ms)
-
-    def rows(self, table: Table) -> list[dict[str, Any]]:
-        """A table as anybody reads it."""
-        read = ds.dataset(self.path / table, partitioning="hive", exclude_invalid_files=True)
-        rows: list[dict[str, Any]] = read.to_table().to_pylist()
-        return rows
-
-    def files(self, table: Table) -> list[Path]:
-        return sorted((self.path / table).rglob("*.parquet"))
 
 
 @pytest.fixture
 def lake(tmp_path: Path, lake_spark: SparkSession) -> Lake:
     return Lake(tmp_path, lake_spark)
-
-
-def minutes(lake: Lake, count: int, start_ms: int | None = None) -> list[int]:
-    """The next minutes after the town has grown."""
-    first = (lake.town.now_ms if start_ms is None else start_ms) // MINUTE * MINUTE + MINUTE
-    return [first + MINUTE * number for number in range(count)]
-
-
-def when(at_ms: int) -> dt.datetime:
-    return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)
 
 
 def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
@@ -229,7 +170,11 @@ def test_files_of_a_day_become_few_and_old_days_go(
 
 
 def test_filters_detail_and_clusters_that_are_away(tmp_path: Path, lake_spark: SparkSession) -> None:
-    settings = {"groups_include": ("h*", "st*", "sl*"), "groups_exclude": ("sl?w",), "topics_exclude": ("aud*",)}
+    settings: dict[str, Any] = {
+        "groups_include": ("h*", "st*", "sl*"),
+        "groups_exclude": ("sl?w",),
+        "topics_exclude": ("aud*",),
+    }
     lake = Lake(tmp_path, lake_spark, write_interval=120.0, **settings)
     first, second = minutes(lake, 2)
     lake.sample(first)

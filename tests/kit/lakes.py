@@ -1,0 +1,85 @@
+"""A lake for tests: snapshots made by hand, written by the Spark of the run, read as anybody reads them."""
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+from pyspark.sql import SparkSession
+
+from tests.kit.servers import Town
+from warren.config.sinks import LakeSink
+from warren.sinks.lake.commits import OffsetsTopic
+from warren.sinks.lake.session import CONF
+from warren.sinks.lake.tables import Table
+from warren.sinks.lake.worker import LakeWorker
+
+MINUTE = 60_000
+
+
+def lake_session_of(spark: SparkSession) -> SparkSession:
+    """The session of the run, with a lake's settings for queries."""
+    session = spark.newSession()
+    for key, value in CONF.items():
+        if key.startswith("spark.sql"):
+            session.conf.set(key, value)
+    session.conf.set("spark.sql.shuffle.partitions", "4")
+    return session
+
+
+def ask(home: Path, sql: str) -> list[dict[str, Any]]:
+    """What `warren history` answers."""
+    command = [sys.executable, "-m", "warren.cli", "history", "--config-dir", str(home), "--format", "json", sql]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert ended.returncode == 0, ended.stderr
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def when(at_ms: int) -> dt.datetime:
+    """A moment as the lake has it."""
+    return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)
+
+
+class Lake:
+    """A town whose snapshots go to a lake."""
+
+    def __init__(self, root: Path, spark: SparkSession, sources: Sequence[OffsetsTopic] = (), **settings: Any) -> None:
+        self.path = root / "the lake [1]"
+        self.town = Town(root / "data").grow()
+        self.clock_ms = self.town.now_ms
+        self._spark = spark
+        self._sources = sources
+        self.sink = LakeSink("l", path=str(self.path), **{"write_interval": 120.0, "tags": {"usage": "x"}, **settings})
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin as after a kill."""
+        self.worker = LakeWorker(self.sink, self._sources, self.town.data, lambda: self.clock_ms, lambda _: self._spark)
+
+    def sample(self, at_ms: int, **changes: Any) -> None:
+        """A cycle, and its snapshot kept for a moment."""
+        self.town.now_ms = at_ms - 1000
+        self.town.turn([(0, "healthy", "orders", 0, 2000)])
+        self.town.publish(**changes)
+        self.clock_ms = at_ms
+        self.worker.sample(at_ms)
+
+    def rows(self, table: Table) -> list[dict[str, Any]]:
+        """A table as anybody reads it."""
+        read = ds.dataset(self.path / table, partitioning="hive", exclude_invalid_files=True)
+        rows: list[dict[str, Any]] = read.to_table().to_pylist()
+        return rows
+
+    def files(self, table: Table) -> list[Path]:
+        """The files of a table."""
+        return sorted((self.path / table).rglob("*.parquet"))
+
+
+def minutes(lake: Lake, count: int, start_ms: int | None = None) -> list[int]:
+    """The next minutes after the town has grown."""
+    first = (lake.town.now_ms if start_ms is None else start_ms) // MINUTE * MINUTE + MINUTE
+    return [first + MINUTE * number for number in range(count)]

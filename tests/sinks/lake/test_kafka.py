@@ -1,0 +1,83 @@
+"""Every commit of a real Kafka in the lake, once, between one job and the next; asked by `warren history`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.config.written import loaded
+from tests.kit.kafka import commit
+from tests.kit.lakes import Lake, ask, minutes
+from tests.kit.plans import cluster_state
+from tests.kit.reference import read_topic
+from tests.kit.warrens import sections_for, to_toml
+from warren.demo.broker import Kafka
+from warren.demo.workload import create_topics, fill_topic
+from warren.sinks.lake import worker as lake_worker
+from warren.sinks.lake.commits import offsets_topics_of
+from warren.sinks.lake.tables import Table
+from warren.snapshot.manifest import ClusterState, Position, Source
+
+OFFSETS = "__consumer_offsets"
+
+
+def read_to_the_end(kafka: Kafka) -> dict[str, ClusterState]:
+    """Clusters of which one has been read as far as it goes."""
+    ends: dict[int, int] = {}
+    for record in read_topic(kafka.bootstrap, OFFSETS):
+        ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
+    positions = {partition: Position(end, end, end, end) for partition, end in ends.items()}
+    return {"one": cluster_state(sources={OFFSETS: Source("id", positions)}), "two": cluster_state()}
+
+
+def test_commits_between_two_jobs_are_there_once(
+    kafka: Kafka, tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topics(kafka.bootstrap, {"lake-commits": 2})
+    fill_topic(kafka.bootstrap, "lake-commits", 100)
+    text = to_toml(sections_for({"one": kafka.bootstrap}))
+    config = loaded(tmp_path, text)
+    settings: dict[str, Any] = {
+        "groups_include": ("lake-*",),
+        "detail": "group",
+        "commits": True,
+        "write_interval": 60.0,
+    }
+    lake = Lake(tmp_path, lake_spark, offsets_topics_of(config), **settings)
+    commit(kafka.bootstrap, "lake-a", "lake-commits", {0: 1})
+    first, second, third = minutes(lake, 3)
+    lake.sample(first, clusters=read_to_the_end(kafka))
+    assert lake.worker.deliver_next()
+    assert not (lake.path / Table.COMMITS).exists(), "commits begin with the first job"
+    for offset in (2, 3):
+        commit(kafka.bootstrap, "lake-a", "lake-commits", {0: offset, 1: 10 * offset})
+    commit(kafka.bootstrap, "other", "lake-commits", {0: 50})
+    lake.sample(second, clusters=read_to_the_end(kafka))
+    with monkeypatch.context() as patched:
+
+        def stop(name: str) -> None:
+            if name == "lake-written":
+                raise KeyboardInterrupt
+
+        patched.setattr(lake_worker, "fault_point", stop)
+        with pytest.raises(KeyboardInterrupt):
+            lake.worker.deliver_next()
+    lake.restart()
+    assert lake.worker.deliver_next()
+    commit(kafka.bootstrap, "lake-b", "lake-commits", {1: 99})
+    lake.sample(third, clusters=read_to_the_end(kafka))
+    assert lake.worker.deliver_next()
+
+    (tmp_path / "burrow.toml").write_text(f'{text}\n[sink.l]\nclass-name = "lake"\npath = "{lake.path}"\n')
+    found = ask(
+        tmp_path, "SELECT group, partition, offset, cluster, source FROM commits ORDER BY group, partition, offset"
+    )
+    assert [(row["group"], row["partition"], row["offset"]) for row in found] == [
+        ("lake-a", 0, 2),
+        ("lake-a", 0, 3),
+        ("lake-a", 1, 20),
+        ("lake-a", 1, 30),
+        ("lake-b", 1, 99),
+    ]
+    assert {(row["cluster"], row["source"]) for row in found} == {("one", OFFSETS)}
