@@ -90,7 +90,7 @@ class SinkWorker:
             stale_s = max(STALE_INTERVALS * self._sink.interval, LEAST_STALE_S)
             if not snapshot.is_judged or at_ms - snapshot.manifest.now_ms > stale_s * 1000 or self._spool.has(at_ms):
                 return
-            points = points_of(snapshot, self._sink)
+            points = points_of(snapshot, self._sink, at_ms)
             requests = (one for group in points for one in self._writer.encode(group, self._tags, at_ms))
             dropped = self._spool.put(at_ms, requests)
             if dropped:
