@@ -57,7 +57,8 @@ class Elasticsearch:
         some = _query(ask.level, held) + (
             f" AND {_field(ask, ask.field)}:>{ask.above}" if ask.above is not None else ""
         )
-        alias = ask.legend
+        # With an alias Grafana adds a label, by which the series of two requests would not find each other.
+        alias = "" if is_hidden else ask.legend
         for name in ask.names:
             alias = alias.replace(f"{{{name}}}", f"{{{{term tag.{name}}}}}")
         # A derivative wants the empty intervals too.

@@ -24,11 +24,15 @@ class Metric:
     is_of_warren: bool = False
     """Whether it is the same for all clusters, and so does not name one."""
     times: int = 1
+    is_left_out: bool = False
+    """Whether it is left out where it would be zero."""
 
 
 def _by_status(what: str, *statuses: str) -> dict[tuple[Level, str], Metric]:
     return {
-        (Level.CLUSTER, f"{what}_{status.lower()}"): Metric(f"warren_cluster_{what}", {"status": status})
+        (Level.CLUSTER, f"{what}_{status.lower()}"): Metric(
+            f"warren_cluster_{what}", {"status": status}, is_left_out=True
+        )
         for status in statuses
     }
 
@@ -135,7 +139,8 @@ def _number(ask: Ask, held: Sequence[str]) -> str:
     series = f"{metric.name}{_matchers(metric, ask.level, held)}"
     match ask.how:
         case How.WORST:
-            return _over(metric, ask.names, f"max_over_time({series}[$__rate_interval])")
+            made = _over(metric, ask.names, f"max_over_time({series}[$__rate_interval])")
+            return f"{made} or {_zero(held)}" if metric.is_left_out else made
         case How.SUM:
             return f"sum by ({_labels(metric, ask.names)}) ({series})"
         case How.RATE if ask.plus:
@@ -152,6 +157,12 @@ def _number(ask: Ask, held: Sequence[str]) -> str:
 def _over(metric: Metric, names: Sequence[str], inner: str) -> str:
     made = f"{'sum' if metric.is_summed else 'max'} by ({_labels(metric, names)}) ({inner})"
     return f"{metric.times} * {made}" if metric.times != 1 else made
+
+
+def _zero(held: Sequence[str]) -> str:
+    """Nothing for every cluster that is judged."""
+    judged = METRICS[Level.CLUSTER, "judged"]
+    return f"0 * max by (cluster) ({judged.name}{_matchers(judged, Level.CLUSTER, held)} == 1)"
 
 
 def _slope(metric: Metric, names: Sequence[str], series: str) -> str:
