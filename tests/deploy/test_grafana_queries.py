@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.kit.answers import Elastic, Influx, Prom, Store
-from tests.kit.grafana import Json, View, boards, panels, variables
+from tests.kit.grafana import Json, Series, View, boards, panels, variables
 from tests.kit.history import GONE, History
 from tests.kit.views import DASHBOARDS, GROUPS, panel_of, series, view_of
 
@@ -54,6 +54,9 @@ def test_every_request_gives_data(store: Store, view: View, backend: str, name: 
         lines = series(answer)
         assert answer, f"{ref} gives nothing"
         assert not lines or any(one.values for one in lines), f"{ref} gives no values"
+        rows = [one for one in answer if not isinstance(one, Series)]
+        for column in {name for row in rows for name in row}:
+            assert any(row[column] not in (None, "", "-") for row in rows), f"{ref} gives no {column}"
 
 
 @pytest.mark.parametrize(("backend", "name", "variable"), EVERY_VARIABLE)

@@ -2,45 +2,42 @@
 
 from deploy.grafana.define.asks import STATUS, Ask, How, Level, Rows
 from deploy.grafana.define.panels import (
+    CLUSTERS,
     COUNT,
     GREEN,
     GREY,
     MESSAGES,
-    MILLISECONDS,
     ORANGE,
     PER_SECOND,
-    PURPLE,
     RED,
     Board,
     Kind,
     Panel,
     Row,
     Variable,
-)  # fmt: skip
+)
+from deploy.grafana.define.pipeline import PIPELINE
 
 CLUSTER, GROUP, PARTITION, HEAD = Level.CLUSTER, Level.GROUP, Level.PARTITION, Level.HEAD
 
 BEHIND = "How many messages are between the head of the log and what the group has committed."
 EXACT = (
-    "All partitions of an interval are written with one time, so their sum is exact: nothing is smoothed, "
-    "and a jump in the line is a jump in the lag."
+    "The partitions of a moment are all of one snapshot, so their sum is exact: a jump of the line is one of the lag."
 )
 GROWS = "Above zero it falls behind, below zero it catches up."
 GOES_BACK = "A consumer that goes back shows as none, not as a huge rate."
 WORST_FIRST = "The partitions that lag most come first."
 
-
-CLUSTERS = Variable("cluster", CLUSTER, has_all=True)
 GROUPS = Variable("group", GROUP)
 
 NO_TROUBLE = "Nothing in trouble"
 
 
-def _count(title: str, status: str, color: str, leads_to: str = "") -> Panel:
+def _count(title: str, status: str, color: str) -> Panel:
     what = Ask(CLUSTER, f"groups_{status}", legend="{cluster}")
     description = f"How many groups of each cluster have the verdict {status.upper()} now."
     colors = [(0, GREY), (1, color)]
-    return Panel(title, Kind.STAT, [what], COUNT, description, 5, 4, "unknown", colors, leads_to=leads_to)
+    return Panel(title, Kind.STAT, [what], COUNT, description, 5, 4, "unknown", colors)
 
 
 OVERVIEW = Board(
@@ -220,9 +217,9 @@ TOPIC = Board(
             f"How far each group is behind on this topic alone. {EXACT}", 12, 9, leads_to="group",
         ),
         Panel(
-            "Messages ever produced", Kind.SERIES,
+            "Head", Kind.SERIES,
             [Ask(HEAD, "offset", ("cluster", "topic"), How.SUM, legend="{topic}")], MESSAGES,
-            "The sum of the heads of its partitions. A fall means that the topic was made anew.", 12, 9,
+            "The sum of the ends of its partitions' logs. A fall means that the topic was made anew.", 12, 9,
         ),
         Panel(
             "Heads", Kind.TABLE, Rows(HEAD, {"head": "offset"}, "head"), COUNT, "The end of the log of each partition.",
@@ -231,66 +228,6 @@ TOPIC = Board(
         Panel(
             "Who is behind on it", Kind.TABLE, WORST_PARTITIONS, MESSAGES, WORST_FIRST, 24, 10,
             leads_to="group",
-        ),
-    ],
-)  # fmt: skip
-
-PIPELINE = Board(
-    "pipeline",
-    "Warren: pipeline",
-    "Whether Warren itself is well: does it see every cluster, and are its verdicts fresh.",
-    [CLUSTERS],
-    [
-        Panel(
-            "Clusters that are judged", Kind.TIMELINE, [Ask(CLUSTER, "judged", legend="{cluster}")], COUNT,
-            "While a cluster does not answer nothing is said about its groups. A gap: Warren itself did not run.", 24,
-            6, words="judged",
-        ),
-        Panel(
-            "Age of the verdicts", Kind.SERIES, [Ask(CLUSTER, "age_ms", legend="{cluster}")], MILLISECONDS,
-            "How old they were when they were written or scraped. More than a few triggers: it does not keep up.",
-        ),
-        Panel(
-            "Time of a cycle", Kind.SERIES, [Ask(CLUSTER, "cycle_ms", legend="{cluster}")], MILLISECONDS,
-            "One cycle judges all clusters. Should it get near the trigger, give Spark more room.",
-        ),
-        Panel(
-            "Commits not read yet", Kind.SERIES, [Ask(CLUSTER, "backlog", legend="{cluster}")], COUNT,
-            "Records of the offsets topic between what is read and its end.", 8,
-        ),
-        Panel(
-            "Commits held by open transactions", Kind.SERIES, [Ask(CLUSTER, "held_by_transaction", legend="{cluster}")],
-            COUNT, "If it stays, a transaction hangs, and the commits behind it cannot be seen.", 8,
-        ),
-        Panel(
-            "Records that could not be read", Kind.SERIES, [Ask(CLUSTER, "rejected", legend="{cluster}")], COUNT,
-            "Since the data directory was made. Each is said in the log.", 8,
-        ),
-        Panel(
-            "Partitions by status", Kind.STACK,
-            [
-                Ask(CLUSTER, f"partitions_{status}", legend=f"{{cluster}} {status.upper()}", color=color)
-                for status, color in (
-                    ("stop", RED), ("stall", RED), ("rewind", PURPLE), ("warn", ORANGE), ("ok", GREEN),
-                )
-            ],
-            COUNT, "How much is judged at all.",
-        ),
-        Panel(
-            "Incidents that are open", Kind.SERIES, [Ask(CLUSTER, "incidents", legend="{cluster}")], COUNT,
-            "How many groups are in trouble and known to be.",
-        ),
-        Panel(
-            "Sinks", Kind.TIMELINE, [Ask(Level.SINK, "up", legend="{sink}")], COUNT,
-            "Whether each sink delivers what it should.", 12, 6, words="well",
-        ),
-        Panel(
-            "Intervals that wait for a sink", Kind.SERIES, [Ask(Level.SINK, "waiting", legend="{sink}")], COUNT,
-            "One is always under way. What waits is delivered later, nothing is lost.", 12, 6,
-        ),
-        Panel(
-            "Messages of notifiers", Kind.SERIES, [Ask(Level.NOTIFIER, "messages", legend="{notifier} {state}")], COUNT,
-            "Sent, waiting to be taken, or given up.",
         ),
     ],
 )  # fmt: skip

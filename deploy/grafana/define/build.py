@@ -36,7 +36,8 @@ def dashboard(board: Board, backend: Backend) -> db.Dashboard:
     made.with_variable(_source(backend))
     for place, variable in enumerate(board.variables):
         made.with_variable(_variable(variable, board.held[:place], backend))
-    made.with_variable(db.TextBoxVariable("warren").label("Warren").default_value(WARREN))
+    typed = dm.VariableOption(text=WARREN, value=WARREN, selected=True)
+    made.with_variable(db.TextBoxVariable("warren").label("Warren").default_value(WARREN).current(typed))
     for number, wanted in enumerate(board.panels, 1):
         if isinstance(wanted, Row):
             made.with_row(db.Row(wanted.title).id(number))
@@ -66,4 +67,6 @@ def _variable(variable: Variable, before: list[str], backend: Backend) -> db.Que
         .multi(True)
         .include_all(variable.has_all)
     )
-    return made.all_value(backend.all_value) if variable.has_all else made
+    if not variable.has_all:
+        return made
+    return made.all_value(backend.all_value).current(dm.VariableOption(text=["All"], value=["$__all"], selected=True))

@@ -71,3 +71,7 @@ class Board:
     def held(self) -> list[str]:
         """The names of its variables."""
         return [variable.name for variable in self.variables]
+
+
+CLUSTERS = Variable("cluster", Level.CLUSTER, has_all=True)
+"""Every dashboard has it first."""
