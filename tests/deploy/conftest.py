@@ -1,4 +1,4 @@
-"""One history for all three stores, each of them real and started once."""
+"""One history for all stores, each of them real and started once for all tests of a module."""
 
 import time
 from collections.abc import Iterator
@@ -31,26 +31,26 @@ def _scraped(history: History, root: Path) -> Iterator[Scraper]:
         yield scraper
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def history_and_scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[History, Scraper]]:
     history = History(tmp_path_factory.mktemp("history"))
     with _scraped(history, tmp_path_factory.mktemp("prometheus")) as scraper:
         yield history, scraper
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def history(history_and_scraper: tuple[History, Scraper]) -> History:
     """What happened."""
     return history_and_scraper[0]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def prometheus(history_and_scraper: tuple[History, Scraper]) -> Scraper:
     """A Prometheus that saw it happen."""
     return history_and_scraper[1]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def influxdb(history: History) -> Iterator[InfluxDb]:
     """An InfluxDB to which a sink has written it."""
     with InfluxDb() as running:
@@ -59,23 +59,24 @@ def influxdb(history: History) -> Iterator[InfluxDb]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def starting() -> Iterator[dict[str, Future[SearchServer]]]:
     """Elasticsearch and OpenSearch, which take their time, and start while history is made."""
     servers = {one.name: SearchServer(one) for one in (ELASTICSEARCH, OPENSEARCH)}
-    with ThreadPoolExecutor(len(servers)) as pool, ExitStack() as stack:
+    # Whoever has begun to start is waited for before it is ended.
+    with ExitStack() as stack, ThreadPoolExecutor(len(servers)) as pool:
         for server in servers.values():
             stack.callback(server.__exit__)
         yield {name: pool.submit(server.__enter__) for name, server in servers.items()}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def elasticsearch(starting: dict[str, Future[SearchServer]], history: History) -> SearchServer:
     """An Elasticsearch to which a sink has written it."""
     return _searched(starting["elasticsearch"].result(), ElasticsearchSink, history)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opensearch(starting: dict[str, Future[SearchServer]], history: History) -> SearchServer:
     """An OpenSearch to which a sink has written it."""
     return _searched(starting["opensearch"].result(), OpenSearchSink, history)
