@@ -10,7 +10,7 @@ DASHBOARD := src/warren/web/static/index.html
 PYTEST := $(BIN)/pytest -m "not long" --durations=12
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dashboard screenshots test test-long check bench format lock hooks clean
+.PHONY: help install demo dashboard grafana screenshots test test-long check bench format lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,12 +36,15 @@ test-long: $(INSTALLED) $(DASHBOARD) ## run the rehearsals that are too long for
 check: $(INSTALLED) $(NODE_MODULES) ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy src tests $(wildcard benchmarks)
+	$(BIN)/mypy src tests deploy $(wildcard benchmarks)
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
 
 screenshots: $(INSTALLED) $(DASHBOARD) ## make the README's pictures from the running demo
 	PYTHONPATH=. $(BIN)/python dashboard/screenshots.py
+
+grafana: $(INSTALLED) ## write the dashboards for Grafana anew
+	$(BIN)/python -m deploy.grafana.define
 
 bench: $(INSTALLED) $(DASHBOARD) ## measure catch-up, cycles, heads and the API, as tables and as JSON
 	$(BIN)/python -m benchmarks
@@ -60,7 +63,7 @@ hooks: $(INSTALLED) ## run the checks before each git commit
 
 clean: ## remove .venv, caches and build output
 	rm -rf $(VENV) build dist dashboard/node_modules src/warren/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests deploy benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -11,9 +11,12 @@ from warren.config.sinks import Sink
 from warren.domain.rules import Reason, Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import TELEGRAF_CODES, Points, points_of
+from warren.snapshot.manifest import Position, Source
 from warren.snapshot.reader import Snapshot
 
 Rows = list[dict[str, Any]]
+AT_MS = 2_000_000_000_000
+NAME = "warren_cluster"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def rows(points: list[Points], name: str) -> Rows:
 
 
 def test_partitions_are_those_of_the_snapshot(snapshot: Snapshot) -> None:
-    made = rows(points_of(snapshot, Sink("s")), "burrow_partition")
+    made = rows(points_of(snapshot, Sink("s"), AT_MS), "burrow_partition")
     held = snapshot.partitions().to_pylist()
     assert len(made) == len(held)
     expected = [
@@ -68,7 +71,7 @@ def test_partitions_are_those_of_the_snapshot(snapshot: Snapshot) -> None:
 
 
 def test_groups_have_the_sum_of_their_offsets_and_the_newest_commit(snapshot: Snapshot) -> None:
-    points = points_of(snapshot, Sink("s"))
+    points = points_of(snapshot, Sink("s"), AT_MS)
     partitions = rows(points, "burrow_partition")
     made = {(row["cluster"], row["group"]): row for row in rows(points, "burrow_group")}
     held = {(row["cluster"], row["group"]): row for row in snapshot.groups().to_pylist()}
@@ -84,7 +87,7 @@ def test_groups_have_the_sum_of_their_offsets_and_the_newest_commit(snapshot: Sn
 
 
 def test_topics_have_the_head_of_each_partition_that_is_known(snapshot: Snapshot) -> None:
-    made = rows(points_of(snapshot, Sink("s")), "burrow_topic")
+    made = rows(points_of(snapshot, Sink("s"), AT_MS), "burrow_topic")
     heads = {(row["cluster"], row["topic"], row["partition"]): row["offset"] for row in made}
     assert heads["one", "orders", "2"] == 1090
     assert heads["two", "unread", "0"] == 7
@@ -95,37 +98,68 @@ def test_topics_have_the_head_of_each_partition_that_is_known(snapshot: Snapshot
 @pytest.mark.parametrize(
     ("sink", "measurements"),
     [
-        (Sink("s", detail="group"), {"burrow_group"}),
-        (Sink("s", detail="topic"), {"burrow_group", "burrow_topic"}),
-        (Sink("s"), {"burrow_group", "burrow_topic", "burrow_partition"}),
+        (Sink("s", detail="group"), {"warren_cluster", "burrow_group"}),
+        (Sink("s", detail="topic"), {"warren_cluster", "burrow_group", "burrow_topic"}),
+        (Sink("s"), {"warren_cluster", "burrow_group", "burrow_topic", "burrow_partition"}),
         (Sink("s", clusters_include=("none",)), set()),
     ],
 )
 def test_detail_says_how_much(snapshot: Snapshot, sink: Sink, measurements: set[str]) -> None:
-    assert {points.name for points in points_of(snapshot, sink)} == measurements
+    assert {points.name for points in points_of(snapshot, sink, AT_MS)} == measurements
 
 
 def test_filters_are_telegrafs_and_those_of_topics_leave_groups_alone(snapshot: Snapshot) -> None:
     sink = Sink("s", clusters_exclude=("t*",), groups_include=("{slow,fresh,stalled}",), topics_exclude=("aud?t",))
-    points = points_of(snapshot, sink)
+    points = points_of(snapshot, sink, AT_MS)
     assert {row["group"] for row in rows(points, "burrow_group")} == {"slow", "fresh", "stalled"}
     assert {row["cluster"] for points_ in points for row in rows([points_], points_.name)} == {"one"}
     assert {row["topic"] for row in rows(points, "burrow_partition")} == {"orders"}
     assert {row["topic"] for row in rows(points, "burrow_topic")} == {"orders", "unread"}
-    all_topics = points_of(snapshot, Sink("s", clusters_include=("one",)))
+    all_topics = points_of(snapshot, Sink("s", clusters_include=("one",)), AT_MS)
     whole = {row["group"]: row for row in rows(all_topics, "burrow_group")}
     assert all(row == whole[row["group"]] for row in rows(points, "burrow_group")), "sums are over all topics"
 
 
-def test_a_cluster_that_is_away_has_no_points(town: Town) -> None:
-    manifest = town.cycles.manifest(
-        now_ms=town.now_ms, clusters={"one": cluster_state(unknown_since_ms=1), "two": cluster_state()}
+def test_a_cluster_has_its_roll_up_and_the_health_of_the_pipeline(town: Town) -> None:
+    source = Source("id", {0: Position(90, 100, 107, 0), 1: Position(5, 5, 5, 0)})
+    state = cluster_state(
+        sources={"__consumer_offsets": source},
+        groups_by_status={"OK": 7, "ERR": 2},
+        partitions_by_status={"OK": 20, "STALL": 3, "REWIND": 1},
+        totallag=1234,
     )
-    points = points_of(Snapshot(town.cycles.store, manifest), Sink("s"))
-    assert {row["cluster"] for one in points for row in rows([one], one.name)} == {"two"}
+    manifest = town.cycles.manifest(
+        now_ms=AT_MS - 2500,
+        clusters={"one": state, "two": cluster_state(is_catching_up=True)},
+        cycle_ms={"read": 300, "judge": 700},
+        rejects={"one": {"truncated": 3, "unknown key": 1}},
+    )
+    sink = Sink("s", clusters_exclude=("two",))
+    assert rows(points_of(Snapshot(town.cycles.store, manifest), sink, AT_MS), "warren_cluster") == [
+        {
+            "cluster": "one", "judged": 1, "catching_up": 0, "backlog": 10, "held_by_transaction": 7, "rejected": 4,
+            "age_ms": 2500, "cycle_ms": 1000, "groups_ok": 7, "groups_warn": 0, "groups_err": 2, "partitions_ok": 20,
+            "partitions_warn": 0, "partitions_stop": 0, "partitions_stall": 3, "partitions_rewind": 1,
+            "total_lag": 1234,
+        }
+    ]  # fmt: skip
+    [two] = rows(points_of(Snapshot(town.cycles.store, manifest), Sink("s", clusters_include=("two",)), AT_MS), NAME)
+    assert (two["catching_up"], two["groups_ok"], two["rejected"]) == (1, 0, 0)
 
 
-def test_before_anything_is_known_there_are_no_points(tmp_path: Path) -> None:
+def test_a_cluster_that_is_away_has_only_the_point_that_says_so(town: Town) -> None:
+    away = cluster_state(unknown_since_ms=1, error="timed out", groups_by_status={"OK": 7}, totallag=5)
+    manifest = town.cycles.manifest(now_ms=town.now_ms, clusters={"one": away, "two": cluster_state()})
+    points = points_of(Snapshot(town.cycles.store, manifest), Sink("s"), AT_MS)
+    one, two = rows(points, NAME)
+    assert (one["cluster"], one["judged"], one["error"]) == ("one", 0, "timed out")
+    assert not {"groups_ok", "partitions_ok", "total_lag"} & one.keys(), "what is known of them is of before"
+    assert (two["cluster"], two["judged"], two["total_lag"]) == ("two", 1, 0)
+    assert {row["cluster"] for some in points for row in rows([some], some.name) if some.name != NAME} == {"two"}
+
+
+def test_before_anything_is_known_there_are_only_clusters(tmp_path: Path) -> None:
     town = Town(tmp_path)
     town.publish()
-    assert points_of(Snapshot(town.cycles.store, town.cycles.store.newest()), Sink("s")) == []
+    points = points_of(Snapshot(town.cycles.store, town.cycles.store.newest()), Sink("s"), AT_MS)
+    assert [one.name for one in points] == [NAME]

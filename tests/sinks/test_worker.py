@@ -17,6 +17,8 @@ from warren.sinks.worker import LEAST_STALE_MS, SinkWorker
 from warren.snapshot.sinks import SinkStatus, read_status
 
 SECOND = 1000
+MEASUREMENTS = ["burrow_topic", "burrow_partition", "burrow_group", "warren_cluster"]
+"""A request each, in this order."""
 
 
 class Listed:
@@ -85,7 +87,7 @@ def test_an_interval_is_kept_once_and_delivered_once(site: Site) -> None:
     site.worker.sample(site.now_ms)
     assert site.status.waiting == 1
     site.drain()
-    assert [text.split()[1] for text in site.writer.taken] == ["burrow_topic", "burrow_partition", "burrow_group"]
+    assert [text.split()[1] for text in site.writer.taken] == MEASUREMENTS
     assert {text.split()[0] for text in site.writer.taken} == {str(site.now_ms)}, "all points have one time"
     assert (site.status.waiting, site.status.delivered_ms, site.status.trouble) == (0, site.now_ms, "")
     assert site.writer.places == sorted(set(site.writer.places))
@@ -102,7 +104,8 @@ def test_what_was_kept_is_delivered_after_a_restart(site: Site) -> None:
     assert site.worker.deliver_next()
     site.begin()
     site.drain()
-    assert [text.split()[0] for text in site.writer.taken] == [str(site.now_ms)] * 3 + [str(site.now_ms + SECOND)] * 3
+    moments = [str(at_ms) for at_ms in (site.now_ms, site.now_ms + SECOND) for _ in MEASUREMENTS]
+    assert [text.split()[0] for text in site.writer.taken] == moments
 
 
 def test_a_part_that_was_taken_is_not_sent_again(site: Site) -> None:
@@ -113,7 +116,7 @@ def test_a_part_that_was_taken_is_not_sent_again(site: Site) -> None:
     site.writer.mood = "well"
     site.drain()
     assert "".join(site.writer.taken[:2]).startswith(f"{site.now_ms} burrow_topic")
-    assert len(site.writer.taken) == 4
+    assert len(site.writer.taken) == len(MEASUREMENTS) + 1
 
 
 def test_what_is_refused_for_good_is_given_up_and_told(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -122,7 +125,7 @@ def test_what_is_refused_for_good_is_given_up_and_told(site: Site, caplog: pytes
     assert site.worker.deliver_next()
     site.writer.mood = "well"
     site.drain()
-    assert len(site.writer.taken) == 2
+    assert len(site.writer.taken) == len(MEASUREMENTS) - 1
     assert site.status.refused == 1
     assert "given up: not this" in caplog.text
 
@@ -152,7 +155,7 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
     wait_for(lambda: len(site.writer.places) > 3, "it is tried again", 20)
     assert site.status.trouble == "nobody there"
     site.writer.mood = "well"
-    wait_for(lambda: len(site.writer.taken) == 3, "all is delivered", 20)
+    wait_for(lambda: len(site.writer.taken) == len(MEASUREMENTS), "all is delivered", 20)
     stop.set()
     delivering.join(20)
     assert "takes what it missed" in caplog.text
@@ -166,4 +169,4 @@ def test_a_full_disk_does_not_end_the_delivery(site: Site, monkeypatch: pytest.M
 
     monkeypatch.setattr("warren.sinks.worker.write_status", no_room)
     site.drain()
-    assert len(site.writer.taken) == 3
+    assert len(site.writer.taken) == len(MEASUREMENTS)

@@ -1,7 +1,7 @@
 """A snapshot as points in telegraf's shape: burrow_topic, burrow_partition and burrow_group, as whole columns.
 
 What is not known is left out of a point. So are groups and topics of a cluster that cannot be judged: what is known of
-them is of before.
+them is of before. That it cannot be judged is said by warren_cluster, which every cluster has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from warren.config.sinks import Sink
 from warren.domain.globs import fits
 from warren.domain.rules import Reason, Status
 from warren.domain.windows import UNKNOWN
-from warren.snapshot.manifest import Manifest
+from warren.snapshot.manifest import ClusterState, Manifest
 from warren.snapshot.reader import Snapshot
 
 Mask = NDArray[np.bool_]
@@ -30,6 +30,8 @@ _COLUMNS = [
     "cluster", "group", "topic", "partition", "owner", "client_id", "status", "reason", "current_lag", "end_offset",
     "end_ms",
 ]  # fmt: skip
+_OF_GROUPS = (Status.OK, Status.WARN, Status.ERR)
+_OF_PARTITIONS = (Status.OK, Status.WARN, Status.STOP, Status.STALL, Status.REWIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class Points:
         )
 
 
-def points_of(snapshot: Snapshot, sink: Sink) -> list[Points]:
-    """All that a sink wants of a snapshot."""
+def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
+    """All that a sink wants of a snapshot, at a moment."""
     found = []
     if sink.detail != "group":
         found.append(_topics(snapshot, sink))
@@ -66,6 +68,7 @@ def points_of(snapshot: Snapshot, sink: Sink) -> list[Points]:
     if sink.detail == "partition":
         found.append(_partitions(partitions, snapshot.manifest, sink))
     found.append(_groups(snapshot, partitions, sink))
+    found.append(_clusters(snapshot.manifest, sink, at_ms))
     return [points for points in found if len(points)]
 
 
@@ -74,6 +77,48 @@ def _is_known(clusters: pa.Array, manifest: Manifest, sink: Sink) -> Mask:
     away = [name for name, state in manifest.clusters.items() if state.unknown_since_ms is not None]
     is_wanted = fits(clusters, sink.clusters_include, sink.clusters_exclude)
     return is_wanted & ~np.asarray(_is_in(clusters, away)) if away else is_wanted
+
+
+def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
+    """How each cluster fares, and the pipeline with it."""
+    names = pa.array(manifest.clusters, pa.string())
+    kept = names.filter(pa.array(fits(names, sink.clusters_include, sink.clusters_exclude)))
+    states = [manifest.clusters[name] for name in kept.to_pylist()]
+    of_all = {"age_ms": max(at_ms - manifest.now_ms, 0), "cycle_ms": sum(manifest.cycle_ms.values())}
+    rows = [
+        {
+            **_health(state),
+            "rejected": sum(manifest.rejects.get(name, {}).values()),
+            **of_all,
+            **(_roll_up(state) if state.unknown_since_ms is None else {}),
+        }
+        for name, state in zip(kept.to_pylist(), states, strict=True)
+    ]
+    fields = list(dict.fromkeys(field for row in rows for field in row))
+    return Points(
+        "warren_cluster",
+        {"cluster": kept},
+        {"error": pa.array([state.error or "" for state in states], pa.string())},
+        {field: np.array([row.get(field, UNKNOWN) for row in rows], np.int64) for field in fields},
+    )
+
+
+def _health(state: ClusterState) -> dict[str, int]:
+    positions = [position for source in state.sources.values() for position in source.positions.values()]
+    return {
+        "judged": int(state.unknown_since_ms is None),
+        "catching_up": int(state.is_catching_up),
+        "backlog": sum(max(one.stable_end - one.next_offset, 0) for one in positions),
+        "held_by_transaction": sum(max(one.end - one.stable_end, 0) for one in positions),
+    }
+
+
+def _roll_up(state: ClusterState) -> dict[str, int]:
+    return {
+        **{f"groups_{one.name.lower()}": state.groups_by_status.get(one.name, 0) for one in _OF_GROUPS},
+        **{f"partitions_{one.name.lower()}": state.partitions_by_status.get(one.name, 0) for one in _OF_PARTITIONS},
+        "total_lag": state.totallag,
+    }
 
 
 def _is_in(names: pa.Array, some: Sequence[str]) -> Mask:

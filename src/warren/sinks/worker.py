@@ -159,7 +159,7 @@ class SinkWorker(Worker):
 
     def keep(self, snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
         """Keep the requests for a snapshot."""
-        points = points_of(snapshot, self._sink)
+        points = points_of(snapshot, self._sink, at_ms)
         requests = (one for group in points for one in self._writer.encode(group, self._tags, at_ms))
         return sum(map(len, points)), self._spool.put(at_ms, requests)
 

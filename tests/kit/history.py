@@ -1,0 +1,102 @@
+"""A town's history for dashboards: some intervals in a row, as points for sinks and as what a Warren serves."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.kit.plans import cluster_state
+from tests.kit.servers import INTERVALS, Town, server_config
+from warren.config import Cluster, Config
+from warren.config.outward import Notifier
+from warren.config.sinks import InfluxSink, Sink
+from warren.domain.rules import Status
+from warren.sinks.points import Points, points_of
+from warren.snapshot.manifest import ClusterState, Position, Source
+from warren.snapshot.reader import Snapshot
+
+EVERY_MS = 10_000
+MOMENTS = 14
+GONE = "gone"
+"""A cluster that does not answer."""
+
+
+@dataclass
+class History:
+    """What happened, one interval after another, and how it ended."""
+
+    root: Path
+    town: Town = field(init=False)
+    moments: dict[int, list[Points]] = field(default_factory=dict)
+    """By the time that sinks give them: whole intervals up to now."""
+    began_ms: int = 0
+    ended_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self.town = Town(self.root).grow()
+        names = [("slow", "orders", 0), ("slow", "orders", 1), *(("stalled", "orders", number) for number in range(3))]
+        owners = [{"cluster": 0, "group": group} for group in ("slow", "stalled")]
+        owners += [
+            {
+                "cluster": 0,
+                "group": group,
+                "topic": topic,
+                "partition": number,
+                "owner": f"/10.0.0.{number}",
+                "client_id": f"{group}-{number}",
+            }
+            for group, topic, number in names
+        ]
+        self.town.cycles.cycle(self.town.now_ms, owners=owners)
+
+    def go_on(self, pause: Callable[[], None] = lambda: None) -> None:
+        """Judge as often as there are moments, a pause after each."""
+        self.began_ms = time.time_ns() // 1_000_000
+        first_ms = self.began_ms // EVERY_MS * EVERY_MS - MOMENTS * EVERY_MS
+        for moment in range(1, MOMENTS + 1):
+            self.town.now_ms = time.time_ns() // 1_000_000 - 1000
+            turn = INTERVALS + moment
+            self.town.turn(self.town._commits(turn), head=1000 + 10 * turn)
+            self.publish()
+            at_ms = first_ms + moment * EVERY_MS
+            self.moments[at_ms] = points_of(self.snapshot, Sink("s"), at_ms)
+            pause()
+        self.ended_ms = time.time_ns() // 1_000_000
+
+    def publish(self) -> None:
+        """Make what was judged last the newest, with a roll-up of each cluster."""
+        clusters = {name: self._state(name) for name in ("one", "two")}
+        clusters[GONE] = cluster_state(unknown_since_ms=1, error="timed out")
+        self.town.publish(
+            clusters=clusters,
+            cycle_ms={"read": 120, "judge": 340},
+            rejects={"one": {"truncated": 3}},
+        )
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest."""
+        store = self.town.cycles.store
+        return Snapshot(store, store.newest())
+
+    def _state(self, cluster: str) -> ClusterState:
+        groups = [row for (name, _), row in self.town.cycles.groups().items() if name == cluster]
+        partitions = [row for key, row in self.town.cycles.partitions().items() if key[0] == cluster]
+        positions = {0: Position(90, 100, 107, 0), 1: Position(5, 5, 5, 0)}
+        return cluster_state(
+            sources={"__consumer_offsets": Source("id", positions)},
+            groups_by_status=dict(Counter(Status(row["status"]).name for row in groups)),
+            partitions_by_status=dict(Counter(Status(row["status"]).name for row in partitions)),
+            totallag=sum(row["totallag"] for row in groups),
+        )
+
+    def config(self) -> Config:
+        """The configuration of a Warren that serves it."""
+        made = server_config(self.root)
+        return replace(
+            made,
+            clusters={**made.clusters, GONE: Cluster(GONE, ("127.0.0.1:1",))},
+            sinks={"flux": InfluxSink("flux")},
+            notifiers={"null": Notifier("null", "null", Path("unused"))},
+        )
