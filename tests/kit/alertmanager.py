@@ -18,8 +18,8 @@ _SETTINGS = "route:\n  receiver: nobody\nreceivers:\n- name: nobody\n"
 
 
 @contextmanager
-def running_alertmanager(place: Path) -> Iterator[str]:
-    """The URL of one that keeps its data in a directory and tells nobody."""
+def running_alertmanager(place: Path, settings: str = _SETTINGS) -> Iterator[str]:
+    """The URL of one that keeps its data in a directory and tells nobody, unless its settings say whom."""
     files = [f"{_SHARE}/default.tmpl", f"{_SHARE}/email.tmpl"]
     home = debian_files("prometheus-alertmanager", "usr/bin/prometheus-alertmanager", *files)
     program = place / "alertmanager"
@@ -29,7 +29,7 @@ def running_alertmanager(place: Path) -> Iterator[str]:
     program.chmod(0o755)
     for file in files:
         shutil.copy(home / Path(file).name, place)
-    (place / "settings.yml").write_text(_SETTINGS)
+    (place / "settings.yml").write_text(settings)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     command = [

@@ -10,18 +10,24 @@ from typing import Any
 
 import pytest
 
+from tests.config.written import SMALLEST, loaded
+from tests.kit.demos import readme_blocks
 from tests.kit.receivers import Receiver, receiving
+from tests.kit.servers import INTERVALS, Town
 from tests.kit.warrens import wait_for
 from tests.notify.test_keeper import OK, STALL, WARN
 from tests.notify.test_office import Street
 from warren.config import Config, General, Notifier
 from warren.domain.incidents import Event
+from warren.notify.desk import desk
 from warren.notify.links import Links
 from warren.notify.office import check_templates, send_sample
 from warren.notify.postman import BusyError, RefusedError
 from warren.notify.sample import SAMPLE_ID, sample_letter, sample_storm
 from warren.notify.slack import SlackBot, SlackWebhook
+from warren.snapshot.incidents import tally
 from warren.snapshot.letters import Letter
+from warren.snapshot.notifiers import read_duty
 
 TOKEN = "xoxb-hush-hush"
 BOT = Notifier("bot", "slack", token=TOKEN, channel="#lag")
@@ -261,6 +267,29 @@ def test_an_incident_from_verdicts_to_its_thread(
     assert [one.path for one in slack.got] == [POST, POST, UPDATE, POST]
     assert [one.json.get("thread_ts", one.json.get("ts")) for one in slack.got] == [None, "1.5", "1.5", "1.5"]
     assert texts(slack.got[0].json).count("https://w/#/group/one/g") == 1
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(2, ["⚠️ WARN: lags on one", "✅ OK again: lags on one"]), (3, [])])
+def test_a_group_whose_lag_grows_is_told_of_as_the_page_shows(
+    tmp_path: Path, slack: Receiver, threshold: int, expected: list[str]
+) -> None:
+    [example] = [one for one in readme_blocks("toml", "docs/notifiers.md") if one.startswith("[notifier.lag]")]
+    told = loaded(tmp_path, SMALLEST + example).notifiers["lag"]
+    assert told.threshold == 2
+    told = replace(told, url_open=f"{slack.url}/hook/s3cret", threshold=threshold)
+    town = Town(tmp_path / "data")
+    with desk(Config({}, {}, notifiers={"lag": told}), town.cycles.store) as at_desk:
+        wait_for(lambda: read_duty(town.data).is_active, "it notifies", 20)
+        for turn in range(INTERVALS + 1):
+            head = 1000 + 100 * turn
+            offset = head if turn == INTERVALS else 900 + turn
+            town.turn([(0, "lags", "orders", 0, offset), (0, "reads", "orders", 1, head)], head=head)
+            at_desk.take(town.cycles.manifest(now_ms=town.now_ms))
+        wait_for(lambda: len(slack.got) == len(expected), "all that is told", 20)
+    assert [one.json["blocks"][0]["text"]["text"] for one in slack.got] == expected
+    assert tally(town.data).letters == ({("lag", "sent"): 2} if expected else {})
+    if expected:
+        assert slack.got[0].json["blocks"][1]["text"]["text"] == "1 partition falls behind."
 
 
 def test_a_sample_is_sent_with_its_end_in_its_thread(slack: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,18 @@
 """What Prometheus is told: every number of the snapshot and no other, in words that its own tools can read."""
 
-import contextlib
 import gzip
 import re
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
-from tests.kit.debian import debian_files
 from tests.kit.plans import Commit, cluster_state
+from tests.kit.prometheus import promtool, running_prometheus
 from tests.kit.servers import CLUSTERS, ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren import __version__
+from warren.domain.rejects import REJECT_WORDS, Reject
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Position, Source
 
@@ -31,7 +28,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     source = Source("x", {0: Position(100, 150, 170, catch_up_to=90), 1: Position(7, 7, 7, catch_up_to=7)})
     one = cluster_state(sources={"__consumer_offsets": source}, groups_by_status={"OK": 13, "ERR": 1}, totallag=5)
     two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
-    town.publish(clusters={"one": one, "two": two}, rejects={"one": {"bad key": 3}}, cycle_ms={"judge": 1250})
+    town.publish(
+        clusters={"one": one, "two": two}, rejects={"one": {REJECT_WORDS[Reject.NO_KEY]: 3}}, cycle_ms={"judge": 1250}
+    )
     return town
 
 
@@ -140,9 +139,17 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
             series("warren_offsets_held_by_transaction", 20, partition=0, **place),
             series("warren_offsets_held_by_transaction", 0, partition=1, **place),
             series("warren_cycle_stage_seconds", 1.25, stage="judge"),
-            series("warren_rejected_records_total", 3, cluster="one", reason="bad key"),
+            series("warren_trigger_seconds", 10),
+            series("warren_rejected_records_total", 3, cluster="one", reason=REJECT_WORDS[Reject.NO_KEY]),
+            *(series("warren_rejected_records_total", 0, cluster=c, reason=reason) for c, reason in never_rejected()),
         ]
     )
+
+
+def never_rejected() -> Iterator[tuple[str, str]]:
+    """Clusters, and the reasons for which none of their records was rejected."""
+    for reject, reason in REJECT_WORDS.items():
+        yield from ((cluster, reason) for cluster in CLUSTERS if reject and (cluster, reject) != ("one", Reject.NO_KEY))
 
 
 def test_names_are_escaped(client: Client) -> None:
@@ -188,54 +195,26 @@ def test_openmetrics_that_is_refused_is_not_sent(client: Client) -> None:
     assert got.type.startswith("text/plain")
 
 
-@pytest.fixture(scope="module")
-def prometheus() -> Path:
-    """A directory with `prometheus` and `promtool` in it."""
-    return debian_files("prometheus", "usr/bin/prometheus", "usr/bin/promtool")
-
-
-def test_promtool_has_nothing_to_say_but_of_burrows_own_names(client: Client, prometheus: Path) -> None:
-    text = client.ask("/metrics").body
-    ended = subprocess.run([prometheus / "promtool", "check", "metrics"], input=text, capture_output=True)
+def test_promtool_has_nothing_to_say_but_of_burrows_own_names(client: Client) -> None:
+    ended = promtool("check", "metrics", said=client.ask("/metrics").body)
     assert (ended.stdout + ended.stderr).decode().splitlines() == [
         'burrow_kafka_consumer_lag_total non-counter metrics should not have "_total" suffix'
     ]
 
 
 @pytest.mark.long
-def test_prometheus_itself_takes_every_series(client: Client, prometheus: Path, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+def test_prometheus_itself_takes_every_series(client: Client, tmp_path: Path) -> None:
     target = client.url.removeprefix("http://")
     jobs = f"- job_name: warren\n  static_configs:\n  - targets: ['{target}']\n"
-    settings = f"global:\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\nscrape_configs:\n{jobs}"
-    (tmp_path / "prometheus.yml").write_text(settings)
-    command = [
-        f"{prometheus}/prometheus",
-        f"--config.file={tmp_path}/prometheus.yml",
-        f"--storage.tsdb.path={tmp_path}",
-    ]
-    asking = Client(f"http://{address}")
-
-    def held(query: str) -> list[Any]:
-        with contextlib.suppress(ConnectionError):
-            got = asking.ask(f"/api/v1/query?query={quote(query)}")
-            return list(got.json["data"]["result"]) if got.status == 200 else []
-        return []
-
-    with (
-        (tmp_path / "log").open("wb") as log,
-        subprocess.Popen([*command, f"--web.listen-address={address}"], stderr=log) as running,
-    ):
-        try:
-            within(lambda: bool(held("warren_ready")), (tmp_path / "log").read_text(), 20)
-            count = len(parsed(client.ask("/metrics").text))
-            # Beside ours it has five of its own for each target.
-            assert held('count({job="warren"})')[0]["value"][1] == str(count + 5)
-            names = {one["metric"]["consumer_group"] for one in held('burrow_kafka_consumer_status{cluster="one"}')}
-            assert names >= {*ODD_NAMES, "stalled"}
-        finally:
-            running.terminate()
+    settings = tmp_path / "prometheus.yml"
+    settings.write_text(f"global:\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\nscrape_configs:\n{jobs}")
+    with running_prometheus(settings) as prometheus:
+        within(lambda: bool(prometheus.query("warren_ready")), (tmp_path / "log").read_text(), 20)
+        count = len(parsed(client.ask("/metrics").text))
+        # Beside ours it has five of its own for each target.
+        assert prometheus.query('count({job="warren"})')[0]["value"][1] == str(count + 5)
+        held = prometheus.query('burrow_kafka_consumer_status{cluster="one"}')
+        assert {one["metric"]["consumer_group"] for one in held} >= {*ODD_NAMES, "stalled"}
 
 
 def test_series_of_a_group_that_is_gone_are_gone(town: Town, client: Client) -> None:

@@ -26,3 +26,6 @@ def test_sinks_say_what_waits_and_why(tmp_path: Path) -> None:
         line.removesuffix(".0") for line in lines
     ]
     assert 'warren_sink_up{sink="topic",class="kafka"} 0' in lines
+    assert not [line for line in lines if line.startswith('warren_sink_delivered_seconds{sink="topic"')], (
+        "never is no time"
+    )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from warren import __version__
 from warren.config import Config
 from warren.domain.columns import as_text, bytes_of, joined
+from warren.domain.rejects import REJECT_WORDS
 from warren.domain.rules import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.incidents import tally
@@ -271,10 +272,13 @@ def _of_warren(index: Index, now_ms: int) -> Iterator[Family]:
         "How long each stage of the last cycle took",
         [({"stage": stage}, took / 1000) for stage, took in manifest.cycle_ms.items()],
     )
+    yield _gauge("warren_trigger_seconds", "How often verdicts are due", [({}, manifest.trigger_ms / 1000)])
+    # A reason that has not come up yet is there as well: from nothing to one is no increase to Prometheus.
+    none = {words: 0 for reject, words in REJECT_WORDS.items() if reject}
     rejects = [
         ({"cluster": cluster, "reason": reason}, count)
-        for cluster, reasons in manifest.rejects.items()
-        for reason, count in reasons.items()
+        for cluster in manifest.clusters
+        for reason, count in {**none, **manifest.rejects.get(cluster, {})}.items()
     ]
     family = _gauge("warren_rejected_records_total", "Records of offsets topics that could not be read", rejects)
     yield Family(family.name, family.help, family.samples, "counter")
@@ -292,7 +296,11 @@ def _of_sinks(config: Config) -> Iterator[Family]:
         ("warren_sink_requests_refused", "Requests that will never be taken, since it runs", "refused"),
     ):
         yield _gauge(name, text, [({"sink": one["name"], "class": one["class"]}, one[key]) for one in sinks])
-    delivered = [({"sink": one["name"], "class": one["class"]}, (one["delivered"] or 0) / 1000) for one in sinks]
+    delivered = [
+        ({"sink": one["name"], "class": one["class"]}, one["delivered"] / 1000)
+        for one in sinks
+        if one["delivered"] is not None
+    ]
     yield _gauge("warren_sink_delivered_seconds", "The time of the last interval that was delivered", delivered)
     well = [({"sink": one["name"], "class": one["class"]}, int(one["state"] == "well")) for one in sinks]
     yield _gauge("warren_sink_up", "Whether a sink is well, and not behind or in trouble", well)
