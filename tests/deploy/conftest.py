@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.history import History
-from tests.kit.scraping import Scraper, scraping
+from tests.kit.prometheus import Prometheus, scraping
 from tests.kit.servers import serving
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer, deliver
 from warren.config.sinks import ElasticsearchSink, InfluxSink, OpenSearchSink
@@ -23,7 +23,7 @@ SETTLE_S = 2.5
 
 
 @contextmanager
-def _scraped(history: History, root: Path) -> Iterator[Scraper]:
+def _scraped(history: History, root: Path) -> Iterator[Prometheus]:
     history.publish()
     with serving(history.config()) as [client], scraping(client.url, root) as scraper:
         history.go_on(lambda: time.sleep(1.0))
@@ -32,20 +32,20 @@ def _scraped(history: History, root: Path) -> Iterator[Scraper]:
 
 
 @pytest.fixture(scope="module")
-def history_and_scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[History, Scraper]]:
+def history_and_scraper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[History, Prometheus]]:
     history = History(tmp_path_factory.mktemp("history"))
     with _scraped(history, tmp_path_factory.mktemp("prometheus")) as scraper:
         yield history, scraper
 
 
 @pytest.fixture(scope="module")
-def history(history_and_scraper: tuple[History, Scraper]) -> History:
+def history(history_and_scraper: tuple[History, Prometheus]) -> History:
     """What happened."""
     return history_and_scraper[0]
 
 
 @pytest.fixture(scope="module")
-def prometheus(history_and_scraper: tuple[History, Scraper]) -> Scraper:
+def prometheus(history_and_scraper: tuple[History, Prometheus]) -> Prometheus:
     """A Prometheus that saw it happen."""
     return history_and_scraper[1]
 

@@ -10,7 +10,7 @@ import yaml
 from tests.kit.answers import Elastic, Influx, Prom, Store
 from tests.kit.grafana import PROVISIONING, Json, Series, View, boards, panels, variables
 from tests.kit.history import EVERY_MS, GONE, MOMENTS, History
-from tests.kit.scraping import Scraper
+from tests.kit.prometheus import Prometheus
 from tests.kit.stores import InfluxDb, SearchServer
 from tests.kit.views import CHOSEN, DASHBOARDS, GROUPS, panel_of, series, view_of
 from warren.domain.windows import UNKNOWN
@@ -81,7 +81,7 @@ def test_every_variable_has_values(store: Store, view: View, backend: str, name:
 
 @pytest.fixture
 def every_store(
-    elasticsearch: SearchServer, opensearch: SearchServer, influxdb: InfluxDb, prometheus: Scraper
+    elasticsearch: SearchServer, opensearch: SearchServer, influxdb: InfluxDb, prometheus: Prometheus
 ) -> dict[str, Store]:
     return {
         "elasticsearch": Elastic(elasticsearch),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tests.kit.grafana import Json, Series, View, combined, replaced
-from tests.kit.scraping import EVERY_S, Scraper
+from tests.kit.prometheus import EVERY_S, Prometheus
 from tests.kit.searches import rows_of, search_of, series_of, terms_of
 from tests.kit.stores import InfluxDb, SearchServer
 
@@ -111,7 +111,7 @@ class Elastic:
 class Prom:
     """PromQL, over time or of now."""
 
-    server: Scraper
+    server: Prometheus
 
     def answer(self, panel: Json, board: Json, view: View) -> dict[str, Answer]:
         """Series, or rows of labels and a value."""

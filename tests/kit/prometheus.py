@@ -3,11 +3,12 @@
 import contextlib
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -15,6 +16,7 @@ from tests.kit.debian import debian_files
 from tests.kit.warrens import wait_for
 
 Alert = dict[str, Any]
+EVERY_S = 1
 
 
 def promtool(*arguments: str | Path, said: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -37,24 +39,25 @@ class Prometheus:
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """What an expression gives now: labels as `metric`, and the `value`."""
-        return list(self._data("query", query=expression)["result"])
+        return list(self.ask("query", {"query": expression})["result"])
 
     def firing(self) -> dict[str, list[Alert]]:
         """The alerts that fire, by name."""
         found: dict[str, list[Alert]] = {}
-        for one in self._data("alerts")["alerts"]:
+        for one in self.ask("alerts")["alerts"]:
             if one["state"] == "firing":
                 found.setdefault(one["labels"]["alertname"], []).append(one)
         return found
 
     def rules(self) -> list[dict[str, Any]]:
         """All rules, each with its health."""
-        return [rule for group in self._data("rules")["groups"] for rule in group["rules"]]
+        return [rule for group in self.ask("rules")["groups"] for rule in group["rules"]]
 
-    def _data(self, path: str, **wanted: str) -> dict[str, Any]:
-        answer = httpx.get(f"{self.url}/api/v1/{path}", params=wanted, timeout=20.0)
-        found: dict[str, Any] = answer.raise_for_status().json()["data"]
-        return found
+    def ask(self, path: str, wanted: Mapping[str, Any] | None = None) -> Any:
+        """What it answers, which must be good."""
+        answer = httpx.get(f"{self.url}/api/v1/{path}", params=dict(wanted or {}), timeout=30.0, verify=False).json()
+        assert answer["status"] == "success", answer
+        return answer["data"]
 
 
 @contextmanager
@@ -78,7 +81,20 @@ def running_prometheus(settings: Path) -> Iterator[Prometheus]:
             running.terminate()
 
 
+@contextmanager
+def scraping(warren: str, place: Path) -> Iterator[Prometheus]:
+    """One that asks a Warren every `EVERY_S`, and keeps its data in a directory."""
+    settings = place / "prometheus.yml"
+    settings.write_text(
+        f"global: {{scrape_interval: {EVERY_S}s}}\n"
+        "scrape_configs:\n"
+        f"- {{job_name: warren, static_configs: [{{targets: ['{urlsplit(warren).netloc}']}}]}}\n"
+    )
+    with running_prometheus(settings) as running:
+        yield running
+
+
 def _is_ready(address: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"http://{address}/-/ready").is_success
+        return httpx.get(f"http://{address}/-/ready", verify=False).is_success
     return False
