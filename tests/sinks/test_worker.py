@@ -142,12 +142,12 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr("warren.sinks.worker.FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("warren.sinks.worker.LONGEST_WAIT_S", 0.02)
+    monkeypatch.setattr("warren.sinks.delivery.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("warren.sinks.delivery.LONGEST_WAIT_S", 0.02)
     site.writer.mood = "away"
     site.worker.sample(site.now_ms)
     stop = threading.Event()
-    delivering = threading.Thread(target=site.worker._deliver_all, args=(stop,))
+    delivering = threading.Thread(target=site.worker._deliveries[0].run, args=(stop,))
     delivering.start()
     wait_for(lambda: len(site.writer.places) > 3, "it is tried again", 20)
     assert site.status.trouble == "nobody there"
@@ -164,6 +164,6 @@ def test_a_full_disk_does_not_end_the_delivery(site: Site, monkeypatch: pytest.M
     def no_room(*_: object) -> None:
         raise OSError("no room on the disk")
 
-    monkeypatch.setattr("warren.sinks.worker.write_status", no_room)
+    monkeypatch.setattr("warren.sinks.delivery.write_status", no_room)
     site.drain()
     assert len(site.writer.taken) == 3

@@ -35,18 +35,24 @@ def _main(connection: Connection, tell: Tell, job: _Job) -> None:
         stop.set()
 
     threading.Thread(target=listen, daemon=True).start()
-    SinkWorker(job.sink, _writer(job), job.data_dir).run(stop)
+    SinkWorker(job.sink, _writer(job), job.data_dir, changes=_writer_of_changes(job)).run(stop)
 
 
-def _writer(job: _Job) -> Writer:
+def _writer(job: _Job) -> Writer | None:
     match job.sink:
         case ElasticsearchSink():
             return ElasticsearchWriter(job.sink)
         case InfluxSink():
             return InfluxWriter(job.sink)
         case KafkaSink():
-            return KafkaWriter(job.sink, job.kafka)
+            return KafkaWriter(job.sink, job.kafka) if job.sink.topic else None
     raise AssertionError(job.sink)
+
+
+def _writer_of_changes(job: _Job) -> KafkaWriter | None:
+    if isinstance(job.sink, KafkaSink) and job.sink.changes_topic:
+        return KafkaWriter(job.sink, job.kafka, of_changes=True)
+    return None
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""What a sink has to send, on disk: a directory an interval, a file a request, in order, each whole; bounded."""
+"""What a sink has to send, on disk: a directory an interval, a file a request, in order, each whole; bounded.
+
+A note that is put with an interval's requests is there when they are, and stays after them until the next one comes.
+"""
 
 import gzip
 import os
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DIGITS = 15
+_NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +54,30 @@ class Spool:
         """Whether an interval waits."""
         return self._path(at_ms).exists()
 
-    def put(self, at_ms: int, requests: Iterable[bytes | memoryview]) -> int:
+    def note(self) -> bytes | None:
+        """The note of the newest interval that had one."""
+        for interval in reversed(self._intervals()):
+            if (interval / _NOTE).exists():
+                return (interval / _NOTE).read_bytes()
+        return None
+
+    def put(self, at_ms: int, requests: Iterable[bytes | memoryview], note: bytes | None = None) -> int:
         """Keep an interval's requests, durably when it returns; gives how many older intervals had to make room."""
         draft = self._path(at_ms).with_suffix(".draft")
         draft.mkdir()
         try:
             for number, request in enumerate(requests):
-                with (draft / f"{number:05d}.gz").open("xb") as out:
-                    out.write(gzip.compress(request, 1))
-                    out.flush()
-                    os.fsync(out.fileno())
+                _write(draft / f"{number:05d}.gz", gzip.compress(request, 1))
+            if note is not None:
+                _write(draft / _NOTE, note)
             _sync(draft)
             draft.rename(self._path(at_ms))
             _sync(self._folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
+        if note is not None:
+            self._forget_notes(at_ms)
         return self._make_room(at_ms)
 
     def next(self) -> Batch | None:
@@ -73,29 +85,24 @@ class Spool:
         for interval in self._intervals():
             for path in sorted(interval.glob("*.gz")):
                 return Batch(path, int(interval.name))
-            shutil.rmtree(interval, ignore_errors=True)
+            _remove_if_done(interval)
         return None
 
     def done(self, batch: Batch) -> None:
         """A request was taken, and is forgotten; its interval with the last of them."""
         batch.path.unlink(missing_ok=True)
-        if not any(batch.path.parent.glob("*.gz")):
-            shutil.rmtree(batch.path.parent, ignore_errors=True)
+        _remove_if_done(batch.path.parent)
 
     def replace(self, batch: Batch, request: bytes) -> None:
         """Only a part of a request is left to be sent."""
         draft = batch.path.with_suffix(".part")
-        with draft.open("wb") as out:
-            out.write(gzip.compress(request, 1))
-            out.flush()
-            os.fsync(out.fileno())
+        _write(draft, gzip.compress(request, 1))
         draft.replace(batch.path)
 
     def backlog(self) -> Backlog:
         """What waits."""
-        intervals = self._intervals()
-        size = sum(_size(interval) for interval in intervals)
-        return Backlog(len(intervals), size, int(intervals[0].name) if intervals else None)
+        sizes = {interval: size for interval in self._intervals() if (size := _size(interval))}
+        return Backlog(len(sizes), sum(sizes.values()), min((int(one.name) for one in sizes), default=None))
 
     def _make_room(self, newest_ms: int) -> int:
         intervals = self._intervals()
@@ -109,11 +116,30 @@ class Spool:
             dropped += 1
         return dropped
 
+    def _forget_notes(self, newest_ms: int) -> None:
+        for interval in self._intervals():
+            if int(interval.name) < newest_ms:
+                (interval / _NOTE).unlink(missing_ok=True)
+                _remove_if_done(interval)
+
     def _intervals(self) -> list[Path]:
         return sorted(path for path in self._folder.iterdir() if path.name.isdigit())
 
     def _path(self, at_ms: int) -> Path:
         return self._folder / f"{at_ms:0{_DIGITS}d}"
+
+
+def _remove_if_done(interval: Path) -> None:
+    """Remove what holds neither requests nor a note; the one who takes and the one who writes may both find it so."""
+    if not any(interval.glob("*.gz")) and not (interval / _NOTE).exists():
+        shutil.rmtree(interval, ignore_errors=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def _size(interval: Path) -> int:
