@@ -170,6 +170,17 @@ def test_of_snapshots_that_are_gone_the_next_one_tells(site: Site, caplog: pytes
     assert site.told() == ["a ERR>WARN"]
 
 
+def test_when_nobody_knows_what_was_told_all_is_told_anew(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.judge(a=OK)
+    site.told()
+    [note] = site.spool.glob("*/note")
+    note.write_bytes(note.read_bytes()[:100])
+    site.begin()
+    site.judge(a=WARN)
+    assert site.told() == ["a >WARN"]
+    assert "all is told anew" in caplog.text
+
+
 def test_nothing_is_lost_when_the_clock_is_set_back(site: Site) -> None:
     site.judge(a=OK)
     site.told()

@@ -61,10 +61,17 @@ class ChangeFollower:
         self._store = Store(data_dir)
         self._tags = tags
         self._notes = notes
-        note = spool.note()
-        self._told = Told() if note is None else Told.unpacked(note)
+        self._told = self._remembered()
         self._seen = self._told.sequence
         """The last snapshot that was looked at; one that changes nothing is not put down."""
+
+    def _remembered(self) -> Told:
+        note = self._spool.note()
+        try:
+            return Told() if note is None else Told.unpacked(note)
+        except (pa.ArrowException, LookupError, ValueError, TypeError) as error:
+            log.error("sink %s: what was told is not known any more, all is told anew: %s", self._sink.name, error)
+            return Told()
 
     def run(self, stop: threading.Event) -> None:
         """Follow until told to stop."""
