@@ -39,7 +39,7 @@ def main() -> None:
                 at_ms += 60_000
                 next(cycles)
                 began = time.monotonic()
-                worker._samples.keep(worker._reader.latest(), sink, at_ms)
+                worker.sample(at_ms)
                 kept_s += time.monotonic() - began
             waiting = sum(file.stat().st_size for file in sink_folder(Path(root) / "data", "lake").rglob("*.*"))
             used, began = cpu_s(jvm) + cpu_s(os.getpid()), time.monotonic()

@@ -1,6 +1,6 @@
 """100,000 partitions an interval into each sink: how long until they are kept on disk, and until the server has them.
 
-`python -m benchmarks.sinks`
+`python -m benchmarks.sinks`; then what each adds to a cycle (`benchmarks/beside.py`).
 """
 
 import os
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks import beside
 from benchmarks.conditions import cpu_s, show
 from benchmarks.snapshots import record
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
@@ -29,12 +30,13 @@ TRIGGER_S = 10.0
 
 
 def main() -> None:
-    """Each sink in turn, alone with its server."""
+    """Each sink in turn, alone with its server, and then beside the judging."""
     with tempfile.TemporaryDirectory() as root:
         [manifest] = deque(record(Path(root), PARTITIONS, cycles=2), maxlen=1)
         sinks = (_influxdb, _elasticsearch, _opensearch, _kafka)
         rows = [_measured(Path(root), begin, manifest.now_ms) for begin in sinks]
     show(f"{PARTITIONS:,} partitions an interval", rows)
+    beside.main()
 
 
 def _influxdb(parts: ExitStack) -> tuple[Sink, Writer]:

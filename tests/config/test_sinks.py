@@ -54,6 +54,7 @@ def test_what_stood_in_telegraf_conf_is_understood(tmp_path: Path) -> None:
             'class-name = "lake"\npath = "s3a://b/lake"\nformat = "delta"\npackages = ["a:b:1"]\ncommits = true',
             LakeSink("s", path="s3a://b/lake", format="delta", packages=("a:b:1",), commits=True),
         ),
+        ('class-name = "kafka"\nchanges_topic = "verdicts"', KafkaSink("s", changes_topic="verdicts")),
     ],
 )
 def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> None:
@@ -72,9 +73,24 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
         ('class-name = "lake"\npath = "lake"', 'path = "lake": must be an absolute path, or a URI'),
         ('class-name = "lake"\ndatabase = "a.b"', "path is missing: Parquet files are written below a path"),
         ('class-name = "lake"\npath = "/x"\ndatabase = "a.b"', "has both a path and a database"),
-        ('class-name = "kafka"\ncluster = "x"', 'cluster = "x": must be the name of a [cluster.NAME] section'),
-        ('class-name = "kafka"\ngroups_exclude = ["[a"]', "must be a list of globs as telegraf has them ('[a' has a ["),
-        ('class-name = "kafka"\ninterval = "soon"', 'interval = "soon": must be seconds, or a text such as "10s"'),
+        ('class-name = "kafka"', "topic is missing: a sink of class kafka needs it, or changes-topic"),
+        ('class-name = "kafka"\nchanges-topic = "a b"', 'changes-topic = "a b": must be a topic name'),
+        (
+            'class-name = "kafka"\ntopic = "a"\nchanges-topic = "a"',
+            'changes-topic = "a": must be another one than topic',
+        ),
+        (
+            'class-name = "kafka"\ntopic = "t"\ncluster = "x"',
+            'cluster = "x": must be the name of a [cluster.NAME] section',
+        ),
+        (
+            'class-name = "kafka"\ntopic = "t"\ngroups_exclude = ["[a"]',
+            "must be a list of globs as telegraf has them ('[a' has a [",
+        ),
+        (
+            'class-name = "kafka"\ntopic = "t"\ninterval = "soon"',
+            'interval = "soon": must be seconds, or a text such as "10s"',
+        ),
         (
             'class-name = "elasticsearch"\nurls = ["http://a"]\ndata_stream = true',
             "data_stream is true: index-name must be the name of the stream then, without a date",
@@ -87,6 +103,15 @@ def test_a_mistake_in_them_is_told(tmp_path: Path, text: str, expected: str) -> 
     assert expected in mistake
 
 
-def test_the_summary_names_them(tmp_path: Path) -> None:
-    *_, last = summary(loaded(tmp_path, f'{SMALLEST}[sink.s]\nclass-name = "kafka"\ninterval = "1m"\ndetail = "group"'))
-    assert last == "sink s: kafka, down to each group, every 60 s"
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        ('topic = "a"', "down to each group, every 60 s"),
+        ('changes-topic = "b"', "changes of verdicts to b"),
+        ('topic = "a"\nchanges-topic = "b"', "down to each group, every 60 s, and changes of verdicts to b"),
+    ],
+)
+def test_the_summary_names_them(tmp_path: Path, topics: str, expected: str) -> None:
+    text = f'{SMALLEST}[sink.s]\nclass-name = "kafka"\ninterval = "1m"\ndetail = "group"\n{topics}'
+    *_, last = summary(loaded(tmp_path, text))
+    assert last == f"sink s: kafka, {expected}"

@@ -279,6 +279,8 @@ class VictoriaMetrics(StoreServer):
             f"-httpListenAddr=127.0.0.1:{self._port}",
             f"-storageDataPath={self._home / 'data'}",
             "-retentionPeriod=100y",
+            # Else it keeps a point twice that comes twice.
+            "-dedup.minScrapeInterval=1ms",
         ]
 
     def series(self, name: str) -> list[dict[str, Any]]:

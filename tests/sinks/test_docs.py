@@ -1,5 +1,6 @@
 """What docs/sinks.md and docs/lake.md say is true."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 from tests.config.written import SMALLEST, loaded
 from tests.kit.demos import ROOT, readme_blocks
+from tests.kit.verdicts import Verdicts
+from tests.sinks.test_changes import STALL, Teller
 from warren.config.keys import keys_of
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink
 
@@ -28,3 +31,11 @@ def test_every_key_that_is_the_same_exists() -> None:
     assert len(named) > 25
     known = {key for kind in (ElasticsearchSink, InfluxSink, KafkaSink) for key in keys_of(kind)}
     assert named <= known
+
+
+def test_a_message_of_a_change_is_as_it_is_shown(tmp_path: Path) -> None:
+    [example] = readme_blocks("json", DOCS)
+    shown = json.loads(example)
+    *_, told = Teller().tell(Verdicts(tmp_path).publish({"local": {"billing": STALL}}))
+    assert list(shown) == list(told)
+    assert list(shown["worst"]) == list(told["worst"])

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.kit.stores import OPENSEARCH, SearchServer, deliver, deliver_through_a_kill, requests_for
+from tests.kit.stores import SearchServer, deliver, deliver_through_a_kill, requests_for
 from tests.sinks.test_encode import AT_MS, ODD, points
 from warren.config.sinks import ElasticsearchSink, OpenSearchSink
 from warren.domain.windows import UNKNOWN
@@ -185,7 +185,6 @@ def test_tags_of_a_sink_do_not_hide_those_of_points(search: SearchServer) -> Non
 
 
 # The last of all, as its server has to start once more.
-@pytest.mark.parametrize("search", [OPENSEARCH], indirect=True, ids=["opensearch"])
 def test_nothing_is_missing_and_nothing_is_twice_after_a_kill(search: SearchServer) -> None:
     names = [f"g{number}" for number in range(MANY)]
     with writing(search, "killed") as writer:

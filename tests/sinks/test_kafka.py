@@ -4,17 +4,22 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.kit.stores import deliver, requests_for
+from tests.kit.verdicts import Verdicts
+from tests.sinks.test_changes import OK, STALL, WARN
 from tests.sinks.test_encode import AT_MS, ODD, points
 from warren.config.sinks import KafkaSink
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
 from warren.sinks.kafka import HEADER, KafkaWriter
+from warren.sinks.spool import Spool
+from warren.sinks.worker import SinkWorker
 
 PARTITIONS = 2
 
@@ -186,3 +191,80 @@ def test_sinks_share_a_topic(kafka: Kafka, other: str) -> None:
             send(others, "theirs", 9)
             send(mine, "mine", 1)
     assert groups(kafka, topic) == ["mine", "theirs"]
+
+
+class Telling:
+    """A sink that tells changes to a topic, and can be started anew."""
+
+    def __init__(self, kafka: Kafka, root: Path, topic: str) -> None:
+        self.kafka = kafka
+        self.topic = topic
+        self.verdicts = Verdicts(root)
+        self.begin()
+
+    def begin(self) -> None:
+        """A new process: the old one is not asked, as after kill -9."""
+        sink = KafkaSink("telling", topic=f"{self.topic}-metrics", changes_topic=self.topic)
+        settings = {"bootstrap.servers": self.kafka.bootstrap}
+        self.worker = SinkWorker(
+            sink,
+            KafkaWriter(sink, settings),
+            self.verdicts.root,
+            changes=KafkaWriter(sink, settings, of_changes=True),
+        )
+
+    def judge(self, **groups: Any) -> None:
+        self.verdicts.publish({"one": groups})
+        self.worker.follow()
+
+    def deliver(self) -> None:
+        while self.worker.deliver_next():
+            pass
+
+    def told(self) -> dict[str, list[str]]:
+        """Of each group all that is in the topic, in order."""
+        found: dict[str, list[str]] = {}
+        for key, value in read(self.kafka, self.topic):
+            assert key == [value["cluster"], *([value["group"]] if "group" in value else [])]
+            found.setdefault(key[-1], []).append(f"{value['from']}>{value['to']}")
+        return found
+
+
+def test_changes_are_told_once_though_a_crash_repeats_their_delivery(
+    kafka: Kafka, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telling = Telling(kafka, tmp_path, topic)
+    telling.judge(a=OK, b=OK)
+    telling.deliver()
+    for a in (WARN, STALL):
+        telling.judge(a=a, b=OK)
+        with monkeypatch.context() as crash:
+            # Killed between the commit of the transaction and the end of its request.
+            crash.setattr(Spool, "done", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                telling.deliver()
+        telling.begin()
+        telling.deliver()
+    telling.judge(b=OK)
+    telling.begin()
+    telling.deliver()
+    assert telling.told() == {
+        "one": [">JUDGED"],
+        "a": [">OK", "OK>WARN", "WARN>ERR", "ERR>NOTFOUND"],
+        "b": [">OK"],
+    }
+
+
+def test_changes_and_metrics_have_a_topic_each(kafka: Kafka, topic: str, tmp_path: Path) -> None:
+    telling = Telling(kafka, tmp_path, topic)
+    telling.judge(a=OK)
+    for at_ms in (telling.verdicts.now_ms, telling.verdicts.now_ms + 1):
+        telling.worker.sample(at_ms)
+        telling.deliver()
+    telling.begin()
+    telling.judge(a=WARN)
+    telling.worker.sample(telling.verdicts.now_ms)
+    telling.deliver()
+    assert telling.told() == {"one": [">JUDGED"], "a": [">OK", "OK>WARN"]}
+    metrics = [value for _, value in read(kafka, f"{topic}-metrics") if value["name"] == "burrow_group"]
+    assert sorted(value["fields"]["status"] for value in metrics) == ["OK", "OK", "WARN"]

@@ -1,16 +1,24 @@
-"""Sinks as processes beside a Warren: into a real InfluxDB, through its death and their own."""
+"""Sinks as processes beside a Warren: into a real InfluxDB and a real Kafka, through their deaths and their own."""
 
 import os
 import signal
 import time
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.kit.servers import Town, server_config
 from tests.kit.stores import InfluxDb
+from tests.kit.verdicts import Partitions, Verdicts
 from tests.kit.warrens import wait_for
-from warren.config.sinks import InfluxSink
+from tests.sinks.test_changes import OK, STALL, WARN
+from tests.sinks.test_kafka import read
+from warren.config import Cluster
+from warren.config.sinks import InfluxSink, KafkaSink
+from warren.demo.broker import Kafka
+from warren.demo.workload import create_topics
 from warren.sinks.process import sinks
 from warren.snapshot.reader import SnapshotReader
 from warren.snapshot.sinks import read_status
@@ -48,3 +56,40 @@ def test_what_a_server_missed_is_delivered_and_nothing_twice(tmp_path: Path, inf
     moments = sorted(found)
     missing = [at for at in range(moments[0], moments[-1]) if at not in found]
     assert len(missing) <= 5, f"only while the process was dead: {missing}"
+
+
+def test_every_change_is_told_once_through_the_death_of_the_broker_and_of_the_sink(tmp_path: Path) -> None:
+    verdicts = Verdicts(tmp_path)
+    course = [OK, WARN, STALL, WARN, OK, STALL, OK]
+    words = {id(OK): "OK", id(WARN): "WARN", id(STALL): "ERR"}
+
+    def judge(held: Partitions) -> None:
+        verdicts.publish({"one": {f"g{number}": held for number in range(50)}})
+
+    def waits(fits: Callable[[int], bool], what: str) -> None:
+        wait_for(lambda: (held := read_status(tmp_path, "told")) and fits(held.waiting), what, 90)
+
+    with Kafka() as kafka:
+        create_topics(kafka.bootstrap, {"changes": 2})
+        sink = KafkaSink("told", cluster="one", changes_topic="changes")
+        clusters = {"one": Cluster("one", (kafka.bootstrap,))}
+        with sinks(server_config(tmp_path, clusters=clusters, sinks={"told": sink})) as [process]:
+            judge(course[0])
+            waits(lambda count: count == 0, "the first is told")
+            kafka.kill(0)
+            for number, held in enumerate(course[1:5], 1):
+                judge(held)
+                waits(lambda count, number=number: count >= number, "changes wait")  # type: ignore[misc]
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGKILL)
+            for held in course[5:]:
+                judge(held)
+            kafka.start(0)
+            waits(lambda count: count == len(course) - 1, "it has seen what it missed")
+            waits(lambda count: count == 0, "all is told")
+        found: dict[str, list[str]] = {}
+        for key, value in read(kafka, "changes"):
+            found.setdefault(key[-1], []).append(f"{value['from']}>{value['to']}")
+    steps = ["", *(words[id(held)] for held in course)]
+    told = [f"{before}>{after}" for before, after in pairwise(steps)]
+    assert found == {"one": [">JUDGED"], **{f"g{number}": told for number in range(50)}}

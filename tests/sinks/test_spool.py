@@ -67,3 +67,29 @@ def test_what_was_taken_in_part_goes_on_with_the_rest(tmp_path: Path) -> None:
     assert batch is not None
     spool.replace(batch, b"b")
     assert taken(Spool(tmp_path, 1_000_000)) == [(1000, b"b"), (1000, b"c")]
+
+
+def test_a_note_comes_and_stays_with_its_interval_until_the_next(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1_000_000)
+    assert spool.note() is None
+    spool.put(1000, [b"a"], b"first")
+    spool.put(2000, [b"b"])
+    assert taken(spool) == [(1000, b"a"), (2000, b"b")]
+    assert spool.backlog() == Backlog()
+    assert Spool(tmp_path, 1_000_000).note() == b"first"
+    spool.put(3000, [b"c"], b"second")
+    assert spool.note() == b"second"
+    assert taken(spool) == [(3000, b"c")]
+    assert [path.name for path in tmp_path.iterdir()] == ["000000000003000"]
+
+
+def test_a_note_of_half_an_interval_is_none(tmp_path: Path) -> None:
+    def failing() -> object:
+        yield b"a"
+        raise OSError("no room")
+
+    spool = Spool(tmp_path, 1_000_000)
+    spool.put(1000, [b"a"], b"first")
+    with pytest.raises(OSError, match="no room"):
+        spool.put(2000, failing(), b"second")  # type: ignore[arg-type]
+    assert spool.note() == b"first"

@@ -132,7 +132,7 @@ def test_what_is_refused_for_good_is_given_up_and_told(site: Site, caplog: pytes
 
 def test_without_room_the_oldest_intervals_go(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.begin(spool=1)
-    monkeypatch.setattr(site.worker._spool, "_most", 300)
+    monkeypatch.setattr(site.worker._deliveries[0]._waiting, "_most", 300)
     for second in range(20):
         site.worker.sample(site.now_ms + second * SECOND)
     assert site.status.dropped > 0
@@ -145,12 +145,12 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr("warren.sinks.worker.FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("warren.sinks.worker.LONGEST_WAIT_S", 0.02)
+    monkeypatch.setattr("warren.sinks.delivery.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("warren.sinks.delivery.LONGEST_WAIT_S", 0.02)
     site.writer.mood = "away"
     site.worker.sample(site.now_ms)
     stop = threading.Event()
-    delivering = threading.Thread(target=site.worker._deliver_all, args=(stop,))
+    delivering = threading.Thread(target=site.worker._deliveries[0].run, args=(stop,))
     delivering.start()
     wait_for(lambda: len(site.writer.places) > 3, "it is tried again", 20)
     assert site.status.trouble == "nobody there"
@@ -167,6 +167,6 @@ def test_a_full_disk_does_not_end_the_delivery(site: Site, monkeypatch: pytest.M
     def no_room(*_: object) -> None:
         raise OSError("no room on the disk")
 
-    monkeypatch.setattr("warren.sinks.worker.write_status", no_room)
+    monkeypatch.setattr("warren.sinks.delivery.write_status", no_room)
     site.drain()
     assert len(site.writer.taken) == len(MEASUREMENTS)

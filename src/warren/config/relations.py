@@ -9,7 +9,7 @@ from warren.config.kafka import lands_later
 from warren.config.keys import keys_of
 from warren.config.outward import Notifier
 from warren.config.sections import ClientProfile, Consumer
-from warren.config.sinks import ElasticsearchSink, HttpSink, LakeSink
+from warren.config.sinks import ElasticsearchSink, HttpSink, KafkaSink, LakeSink
 from warren.config.tables import Section, Sections, Singles
 
 _OWN = Path(__file__).parents[1] / "templates"
@@ -161,6 +161,17 @@ def _check_sinks(named: Sections, findings: Findings) -> None:
             findings.mistake(what, section.path, section.written["data_stream"])
         if issubclass(section.cls, LakeSink):
             _check_lake(section, findings)
+        if section.cls is KafkaSink:
+            _check_topics(section, findings)
+
+
+def _check_topics(section: Section, findings: Findings) -> None:
+    topic, of_changes = section.values.get("topic"), section.values.get("changes_topic")
+    if not {"topic", "changes_topic"} & section.written.keys():
+        findings.mistake("topic is missing: a sink of class kafka needs it, or changes-topic", section.path)
+    elif of_changes is not None and of_changes == topic:
+        what = f"= {shown(topic)}: must be another one than topic"
+        findings.mistake(what, section.path, section.written["changes_topic"])
 
 
 def _check_lake(section: Section, findings: Findings) -> None:

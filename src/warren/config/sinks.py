@@ -126,12 +126,13 @@ class InfluxSink(HttpSink):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """`class-name = "kafka"`: telegraf's JSON to a topic."""
+    """`class-name = "kafka"`: telegraf's JSON to a topic, changes of verdicts to another, or one of both."""
 
     class_name: ClassVar[str] = "kafka"
 
     cluster: OptionalText = None
-    topic: Annotated[str, TOPIC] = "warren-lag"
+    topic: Annotated[str | None, TOPIC] = None
+    changes_topic: Annotated[str | None, TOPIC] = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from warren.config.auth_file import Role
 from warren.config.findings import Findings
 from warren.config.outward import Notifier
 from warren.config.sections import Config, Consumer
+from warren.config.sinks import KafkaSink, Sink
 from warren.domain.rules import Status
 
 
@@ -25,7 +26,7 @@ def summary(config: Config) -> Iterator[str]:
         yield f"HTTP{'S' if server.tls else ''} at {server.host or 'all interfaces'}, {port}, for {_askers(config)}"
     yield from _notifying(config)
     for sink in config.sinks.values():
-        yield f"sink {sink.name}: {sink.class_name}, down to each {sink.detail}, every {sink.interval:g} s"
+        yield f"sink {sink.name}: {sink.class_name}, {', and '.join(_sent(sink))}"
 
 
 def _notifying(config: Config) -> Iterator[str]:
@@ -39,6 +40,13 @@ def _notifying(config: Config) -> Iterator[str]:
     if config.has_shared_incidents:
         cluster = config.incidents.cluster or next(iter(config.clusters))
         yield f"incidents are shared in the topic {config.incidents.topic} of {cluster}"
+
+
+def _sent(sink: Sink) -> Iterator[str]:
+    if not isinstance(sink, KafkaSink) or sink.topic:
+        yield f"down to each {sink.detail}, every {sink.interval:g} s"
+    if isinstance(sink, KafkaSink) and sink.changes_topic:
+        yield f"changes of verdicts to {sink.changes_topic}"
 
 
 def _askers(config: Config) -> str:

@@ -21,6 +21,9 @@ class Backlog:
 class Intervals:
     """The intervals that wait; one writes and one takes, in one process."""
 
+    content = "*"
+    """The files of an interval that are to be delivered."""
+
     def __init__(self, folder: Path, most_bytes: int) -> None:
         self._folder = folder
         self._most = most_bytes
@@ -56,16 +59,15 @@ class Intervals:
 
     def backlog(self) -> Backlog:
         """What waits."""
-        waiting = self.waiting()
-        size = sum(_size(self.path(at_ms)) for at_ms in waiting)
-        return Backlog(len(waiting), size, waiting[0] if waiting else None)
+        sizes = {at_ms: size for at_ms in self.waiting() if (size := self._size(at_ms))}
+        return Backlog(len(sizes), sum(sizes.values()), min(sizes, default=None))
 
     def path(self, at_ms: int) -> Path:
         """Where an interval lies."""
         return self._folder / f"{at_ms:0{_DIGITS}d}"
 
     def _make_room(self, newest_ms: int) -> int:
-        sizes = {at_ms: _size(self.path(at_ms)) for at_ms in self.waiting()}
+        sizes = {at_ms: self._size(at_ms) for at_ms in self.waiting()}
         dropped, total = 0, sum(sizes.values())
         for at_ms, size in sizes.items():
             if total <= self._most or at_ms == newest_ms:
@@ -75,6 +77,12 @@ class Intervals:
             dropped += 1
         return dropped
 
+    def _size(self, at_ms: int) -> int:
+        try:
+            return sum(path.stat().st_size for path in self.path(at_ms).glob(self.content))
+        except FileNotFoundError:
+            return 0
+
 
 def sync(path: Path) -> None:
     """Make what a directory or file holds durable."""
@@ -83,10 +91,3 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _size(interval: Path) -> int:
-    try:
-        return sum(path.stat().st_size for path in interval.iterdir())
-    except FileNotFoundError:
-        return 0

@@ -1,4 +1,4 @@
-"""A topic of Kafka: telegraf's JSON by cluster and group; each record once.
+"""A topic of Kafka: telegraf's JSON, or changes of verdicts, by cluster and group; each record once.
 
 A request is one transaction, and every record of it says which request it is of. After a crash, or an answer that never
 came, the ends of the topic tell which request was the last, and what is there already is not sent again.
@@ -17,16 +17,20 @@ from warren.sinks.points import Points
 RECORDS = 20_000
 """In one transaction."""
 WAIT_S = 30.0
-HEADER = "warren"
+HEADER, HEADER_OF_CHANGES = "warren", "warren-changes"
 _KEYS = ("cluster", "group")
 
 
 class KafkaWriter:
-    """Writes records in transactions."""
+    """Writes records in transactions, those of points to one topic or those of changes to another."""
 
-    def __init__(self, sink: KafkaSink, settings: Mapping[str, str]) -> None:
+    def __init__(self, sink: KafkaSink, settings: Mapping[str, str], *, of_changes: bool = False) -> None:
+        topic = sink.changes_topic if of_changes else sink.topic
+        assert topic is not None
         self._sink = sink
-        self._name = f"warren-sink-{sink.name}"
+        self._topic = topic
+        self._header = HEADER_OF_CHANGES if of_changes else HEADER
+        self._name = f"warren-{'changes' if of_changes else 'sink'}-{sink.name}"
         self._settings = {**settings, "log_level": "3"}
         self._producer: Producer | None = None
         self._done = -1
@@ -61,12 +65,12 @@ class KafkaWriter:
     def _send(self, lines: Sequence[bytes], place: int) -> None:
         assert self._producer is not None
         self._producer.begin_transaction()
-        headers: list[tuple[str, str | bytes | None]] = [(HEADER, f"{self._sink.name}/{place}")]
+        headers: list[tuple[str, str | bytes | None]] = [(self._header, f"{self._sink.name}/{place}")]
         for line in lines:
             key, _, value = line.partition(b"\t")
             while True:
                 try:
-                    self._producer.produce(self._sink.topic, value, key, headers=headers)
+                    self._producer.produce(self._topic, value, key, headers=headers)
                     break
                 except BufferError:
                     self._producer.poll(0.1)
@@ -96,10 +100,10 @@ class KafkaWriter:
         """The first and the last offset of each partition, with what is in transactions that are still open."""
         consumer = Consumer({**self._settings, "group.id": self._name, "isolation.level": "read_uncommitted"})
         try:
-            topic = consumer.list_topics(self._sink.topic, WAIT_S).topics[self._sink.topic]
+            topic = consumer.list_topics(self._topic, WAIT_S).topics[self._topic]
             if topic.error is not None and topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(topic.error)
-            places = [TopicPartition(self._sink.topic, partition) for partition in topic.partitions]
+            places = [TopicPartition(self._topic, partition) for partition in topic.partitions]
             return {place.partition: consumer.get_watermark_offsets(place, WAIT_S) for place in places}
         finally:
             consumer.close()
@@ -109,11 +113,19 @@ class KafkaWriter:
         while True:
             # The ends of transactions take places too, so that it may be farther back.
             begin = max(high - back, low, 0)
-            consumer.assign([TopicPartition(self._sink.topic, partition, begin)])
-            found = max((_place_in(message, self._sink.name) for message in _up_to(consumer, high)), default=-1)
+            consumer.assign([TopicPartition(self._topic, partition, begin)])
+            found = max((self._place_in(message) for message in _up_to(consumer, high)), default=-1)
             if found >= 0 or begin <= max(low, 0):
                 return found
             back *= 16
+
+    def _place_in(self, message: Message) -> int:
+        held: list[tuple[str, bytes]] = list(message.headers() or ())  # type: ignore[arg-type]
+        for name, value in held:
+            of, _, place = (value or b"").decode(errors="replace").rpartition("/")
+            if name == self._header and of == self._sink.name and place.isdigit():
+                return int(place)
+        return -1
 
     def close(self) -> None:
         """No more records come."""
@@ -133,12 +145,3 @@ def _up_to(consumer: Consumer, end: int) -> Iterator[Message]:
             return
         if error is None:
             yield message
-
-
-def _place_in(message: Message, sink: str) -> int:
-    held: list[tuple[str, bytes]] = list(message.headers() or ())  # type: ignore[arg-type]
-    for name, value in held:
-        of, _, place = (value or b"").decode(errors="replace").rpartition("/")
-        if name == HEADER and of == sink and place.isdigit():
-            return int(place)
-    return -1

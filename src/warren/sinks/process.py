@@ -12,10 +12,11 @@ from pathlib import Path
 from warren.config import Config, to_librdkafka
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, Sink
 from warren.processes import KeptProcess, Tell
+from warren.sinks.delivery import LOOK_S
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import LOOK_S, SinkWorker, Worker, Writer
+from warren.sinks.worker import SinkWorker, Worker, Writer
 from warren.snapshot.sinks import sink_folder
 
 
@@ -66,18 +67,21 @@ def _worker(sink: Sink, config: Config) -> Worker:
         # Writing ten minutes at once may take all processors, and can wait for those who judge.
         os.nice(10)
         return LakeWorker(sink, offsets_topics_of(config), data_dir)
-    return SinkWorker(sink, _writer(sink, config), data_dir)
+    if isinstance(sink, KafkaSink):
+        section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
+        settings = to_librdkafka(section, config.profile_of(section))
+        points = KafkaWriter(sink, settings) if sink.topic else None
+        changes = KafkaWriter(sink, settings, of_changes=True) if sink.changes_topic else None
+        return SinkWorker(sink, points, data_dir, changes=changes)
+    return SinkWorker(sink, _writer(sink), data_dir)
 
 
-def _writer(sink: Sink, config: Config) -> Writer:
+def _writer(sink: Sink) -> Writer:
     match sink:
         case ElasticsearchSink():
             return ElasticsearchWriter(sink)
         case InfluxSink():
             return InfluxWriter(sink)
-        case KafkaSink():
-            section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
-            return KafkaWriter(sink, to_librdkafka(section, config.profile_of(section)))
     raise AssertionError(sink)
 
 

@@ -1,4 +1,7 @@
-"""The requests that a sink has to send, in order: a file a request, within the directory of its interval."""
+"""The requests that a sink has to send, in order: a file a request, within the directory of its interval.
+
+A note that is put with an interval's requests is there when they are, and stays after them until the next one comes.
+"""
 
 import gzip
 import os
@@ -7,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warren.sinks.intervals import Intervals
+
+_NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +34,65 @@ class Batch:
 class Spool(Intervals):
     """The requests that a sink has not sent yet."""
 
-    def put(self, at_ms: int, requests: Iterable[bytes | memoryview]) -> int:
+    content = "*.gz"
+
+    def note(self) -> bytes | None:
+        """The note of the newest interval that had one."""
+        for at_ms in reversed(self.waiting()):
+            if self._note(at_ms).exists():
+                return self._note(at_ms).read_bytes()
+        return None
+
+    def put(self, at_ms: int, requests: Iterable[bytes | memoryview], note: bytes | None = None) -> int:
         """Keep an interval's requests, durably when it returns; gives how many older intervals had to make room."""
 
         def fill(folder: Path) -> None:
             for number, request in enumerate(requests):
-                _write(folder / f"{number:05d}.gz", request)
+                _write(folder / f"{number:05d}.gz", gzip.compress(request, 1))
+            if note is not None:
+                _write(folder / _NOTE, note)
 
-        return self.add(at_ms, fill)
+        dropped = self.add(at_ms, fill)
+        if note is not None:
+            self._forget_notes(at_ms)
+        return dropped
 
     def next(self) -> Batch | None:
         """The request whose turn it is."""
         for at_ms in self.waiting():
-            for path in sorted(self.path(at_ms).glob("*.gz")):
+            for path in sorted(self.path(at_ms).glob(self.content)):
                 return Batch(path, at_ms)
-            self.forget(at_ms)
+            self._forget_if_done(at_ms)
         return None
 
     def done(self, batch: Batch) -> None:
         """A request was taken, and is forgotten; its interval with the last of them."""
         batch.path.unlink(missing_ok=True)
-        if not any(batch.path.parent.glob("*.gz")):
-            self.forget(batch.at_ms)
+        self._forget_if_done(batch.at_ms)
 
     def replace(self, batch: Batch, request: bytes) -> None:
         """Only a part of a request is left to be sent."""
         draft = batch.path.with_suffix(".part")
-        draft.unlink(missing_ok=True)
-        _write(draft, request)
+        _write(draft, gzip.compress(request, 1))
         draft.replace(batch.path)
 
+    def _note(self, at_ms: int) -> Path:
+        return self.path(at_ms) / _NOTE
 
-def _write(path: Path, request: bytes | memoryview) -> None:
-    with path.open("xb") as out:
-        out.write(gzip.compress(request, 1))
+    def _forget_notes(self, newest_ms: int) -> None:
+        for at_ms in self.waiting():
+            if at_ms < newest_ms:
+                self._note(at_ms).unlink(missing_ok=True)
+                self._forget_if_done(at_ms)
+
+    def _forget_if_done(self, at_ms: int) -> None:
+        """Forget what holds neither requests nor a note: who takes and who writes may both find it so."""
+        if not any(self.path(at_ms).glob(self.content)) and not self._note(at_ms).exists():
+            self.forget(at_ms)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as out:
+        out.write(data)
         out.flush()
         os.fsync(out.fileno())

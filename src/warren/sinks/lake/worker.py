@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from warren.config.sinks import LakeSink
+from warren.sinks.delivery import Delivery, Notes
 from warren.sinks.lake import tables
 from warren.sinks.lake.commits import OffsetsTopic, commits
 from warren.sinks.lake.parquet import ParquetTables
@@ -25,9 +26,9 @@ from warren.sinks.lake.samples import Sample, Samples
 from warren.sinks.lake.session import lake_session
 from warren.sinks.lake.tables import Scope, Table
 from warren.sinks.lake.transactional import TransactionalTables
-from warren.sinks.worker import Worker, wall_clock_ms
+from warren.sinks.worker import Sampler, Worker, wall_clock_ms
 from warren.snapshot.reader import Snapshot
-from warren.snapshot.sinks import sink_folder
+from warren.snapshot.sinks import SinkStatus, sink_folder
 from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
@@ -75,23 +76,43 @@ class LakeWorker(Worker):
         start: Callable[[LakeSink], SparkSession] = lake_session,
     ) -> None:
         folder = sink_folder(data_dir, sink.name)
-        self._samples = Samples(folder / "spool", sink.spool * 1_000_000)
-        super().__init__(sink, self._samples, data_dir, clock_ms)
+        samples = Samples(folder / "spool", sink.spool * 1_000_000)
+        notes = Notes(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
+
+        def keep(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
+            rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
+            return rows, samples.keep(snapshot, sink, at_ms)
+
+        sampler = Sampler(sink, samples, notes, data_dir, clock_ms, keep)
+        super().__init__(sampler, [Jobs(sink, sources, samples, folder, notes, clock_ms, start)])
+
+
+class Jobs(Delivery):
+    """Has Spark write the snapshots that wait, a job at a time."""
+
+    def __init__(
+        self,
+        sink: LakeSink,
+        sources: Sequence[OffsetsTopic],
+        samples: Samples,
+        folder: Path,
+        notes: Notes,
+        clock_ms: Callable[[], int],
+        start: Callable[[LakeSink], SparkSession],
+    ) -> None:
+        super().__init__(sink.name, samples, notes)
         self._sink = sink
         self._sources = sources
-        self._scope = Scope.of(sink)
+        self._samples = samples
+        self._folder = folder
+        self._clock_ms = clock_ms
         self._start = start
+        self._scope = Scope.of(sink)
         self._spark: SparkSession | None = None
         self._tidied_ms = 0
         self._progress = read_progress(folder)
         self._is_again = self._progress.job is not None
         self._forget()
-
-    def keep(self, snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
-        """Keep the files of a snapshot."""
-        dropped = self._samples.keep(snapshot, self._sink, at_ms)
-        rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
-        return rows, dropped
 
     def deliver_next(self) -> bool:
         """Write what waits, if it is time; says whether it was."""
@@ -107,7 +128,7 @@ class LakeWorker(Worker):
         self._save_ended()
         fault_point("lake-noted")
         self._forget()
-        self.note(delivered_ms=job.intervals[-1], trouble="")
+        self._notes.note(self._samples, delivered_ms=job.intervals[-1], trouble="")
         took_s = time.monotonic() - began
         log.info("sink %s: %d intervals were written in %.1f s", self._name, len(job.intervals), took_s)
         held.finish(job.name)
@@ -124,7 +145,7 @@ class LakeWorker(Worker):
 
     def _begin(self) -> bool:
         waiting = self._samples.waiting()
-        if not waiting or waiting[-1] - waiting[0] + self._interval_ms < self._sink.write_interval * 1000:
+        if not waiting or waiting[-1] - waiting[0] < (self._sink.write_interval - self._sink.interval) * 1000:
             return False
         samples = [sample for at_ms in waiting if (sample := self._samples.read(at_ms))]
         if not samples:

@@ -1,0 +1,90 @@
+"""Snapshots with the verdicts that somebody wants, published one after the other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.kit.plans import cluster_state, manifest, plan
+from warren.domain.rules import Reason, Status
+from warren.snapshot.manifest import Bucket
+from warren.snapshot.reader import Snapshot
+from warren.snapshot.schemas import GROUPS, PARTITIONS
+from warren.snapshot.store import Store
+
+Partitions = Sequence[tuple[Status, int]]
+"""How the partitions of a group are, and how far behind."""
+REASONS = {
+    Status.OK: Reason.LAG_FELL,
+    Status.WARN: Reason.FALLING_BEHIND,
+    Status.STOP: Reason.STOPPED,
+    Status.STALL: Reason.STALLED,
+    Status.REWIND: Reason.REWOUND,
+}
+SECOND, START = 1_000, 1_700_000_000_000
+
+
+@dataclass
+class Verdicts:
+    """Groups of some clusters, each in a bucket of its own, judged as it is said."""
+
+    root: Path
+    now_ms: int = START
+    sequence: int = 0
+    _since: dict[tuple[str, str], tuple[Status, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.root)
+        self.store.create()
+
+    def publish(self, clusters: Mapping[str, Mapping[str, Partitions]], away: Mapping[str, str] = {}) -> Snapshot:
+        """A second later all groups of all clusters are so; of those that are away it is said why."""
+        self.sequence += 1
+        self.now_ms += SECOND
+        buckets = tuple(self._bucket(cluster, groups) for cluster, groups in clusters.items())
+        states = {
+            cluster: cluster_state(unknown_since_ms=self.now_ms - 5, error=away[cluster] or None)
+            if cluster in away
+            else cluster_state()
+            for cluster in clusters
+        }
+        made = manifest(plan(self.root), now_ms=self.now_ms, clusters=states, sequence=self.sequence)
+        made = replace(made, buckets=buckets)
+        self.store.publish(made)
+        return Snapshot(self.store, made)
+
+    def forget(self, *sequences: int) -> None:
+        """Some snapshots are too old now."""
+        files = [file.path for one in sequences for file in self.store.manifest(one).files()]
+        self.store.remove(sequences, files)
+
+    def _bucket(self, cluster: str, groups: Mapping[str, Partitions]) -> Bucket:
+        rows: list[dict[str, object]] = []
+        partitions: list[dict[str, object]] = []
+        for group, held in groups.items():
+            lags = [max(lag, 0) for _, lag in held]
+            worst = max(range(len(held)), key=lambda number: (held[number][0], held[number][1]))
+            status = min(held[worst][0], Status.ERR)
+            before = self._since.get((cluster, group))
+            since_ms = before[1] if before and before[0] == status else self.now_ms
+            self._since[cluster, group] = status, since_ms
+            rows.append({
+                "cluster": cluster, "group": group, "status": int(status), "since_ms": since_ms,
+                "totallag": sum(lags), "maxlag": max(lags), "worst_row": len(partitions) + worst,
+                "first_row": len(partitions), "partitions": len(held),
+            })  # fmt: skip
+            partitions += [
+                {
+                    "cluster": cluster, "group": group, "topic": "t", "partition": number, "status": int(status),
+                    "reason": int(REASONS[status]), "current_lag": lag, "end_offset": 9, "end_ms": self.now_ms,
+                }
+                for number, (status, lag) in enumerate(held)
+            ]  # fmt: skip
+        stem = f"{self.sequence}-{cluster}"
+        return Bucket(
+            self.store.write_table("partitions", stem, pa.Table.from_pylist(partitions, schema=PARTITIONS)),
+            self.store.write_table("groups", stem, pa.Table.from_pylist(rows, schema=GROUPS)),
+            len(partitions),
+            len(rows),
+        )
