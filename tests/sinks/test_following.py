@@ -122,7 +122,7 @@ def test_what_is_delivered_again_after_a_crash_is_there_once(site: Site, monkeyp
     assert len(site.topic.places) == 2
 
 
-@pytest.mark.parametrize("step", ["warren.sinks.spool._sync", "pathlib.Path.rename"])
+@pytest.mark.parametrize("step", ["warren.sinks.intervals.sync", "pathlib.Path.rename"])
 def test_what_a_crash_or_a_full_disk_kept_from_being_put_down_is_found_again(
     site: Site, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -38,6 +38,8 @@ def _main(connection: Connection, tell: Tell, job: _Job) -> None:
         stop.set()
 
     threading.Thread(target=listen, daemon=True).start()
+    # What is sent can wait a little for those who judge.
+    os.nice(10)
     with _alone(sink_folder(job.config.pipeline.data_dir, job.sink.name), stop):
         if not stop.is_set():
             _worker(job.sink, job.config).run(stop)
@@ -64,8 +66,6 @@ def _worker(sink: Sink, config: Config) -> Worker:
         from warren.sinks.lake.commits import offsets_topics_of
         from warren.sinks.lake.worker import LakeWorker
 
-        # Writing ten minutes at once may take all processors, and can wait for those who judge.
-        os.nice(10)
         return LakeWorker(sink, offsets_topics_of(config), data_dir)
     if isinstance(sink, KafkaSink):
         section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))

@@ -118,7 +118,7 @@ class Broken:
         return run
 
 
-@pytest.mark.parametrize("at", [2, 5, 7, 9])
+@pytest.mark.parametrize("at", [5, 9])
 def test_moving_and_merging_may_end_at_any_file(
     at: int, tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
