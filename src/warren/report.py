@@ -184,21 +184,26 @@ def partition_json(snapshot: Snapshot, row: dict[str, object]) -> dict[str, obje
 
 def print_rows(rows: pa.Table, form: str) -> None:
     """Rows of any kind as a table, as JSON lines, or as CSV."""
+    names = rows.schema.names
+    lines = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     if form == "json":
-        for row in rows.to_pylist():
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise WarrenError(f"two columns are called {', '.join(twice)}: give them names of their own with AS")
+        for line in lines:
+            row = dict(zip(names, line, strict=True))
             sys.stdout.write(json.dumps(row, default=str, ensure_ascii=False) + "\n")
         return
     if form == "csv":
         writer = csv.writer(sys.stdout)
-        writer.writerow(rows.schema.names)
-        writer.writerows(row.values() for row in rows.to_pylist())
+        writer.writerow(names)
+        writer.writerows(lines)
         return
     table = Table()
     for name, kind in zip(rows.schema.names, rows.schema.types, strict=True):
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         table.add_column(name, justify="right" if is_number else "left")
-    for row in rows.to_pylist():
-        table.add_row(*(Text(_cell(value)) for value in row.values()))
+    for line in lines:
+        table.add_row(*(Text(_cell(value)) for value in line))
     _console().print(table)
 
 

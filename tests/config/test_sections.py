@@ -92,7 +92,7 @@ BAD_VALUES = [
     (
         "pipeline",
         'spark-conf = {spark.master = "yarn"}',
-        "a table of Spark settings, spark.NAME = VALUE (spark.master is set by [pipeline] master)",
+        "a table of Spark settings, spark.NAME = VALUE (spark.master is set by the key master)",
     ),
 ]
 

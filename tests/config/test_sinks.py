@@ -73,6 +73,9 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
         ('class-name = "lake"\npath = "lake"', 'path = "lake": must be an absolute path, or a URI'),
         ('class-name = "lake"\ndatabase = "a.b"', "path is missing: Parquet files are written below a path"),
         ('class-name = "lake"\npath = "/x"\ndatabase = "a.b"', "has both a path and a database"),
+        ('class-name = "lake"\npath = "/x"\nformat = "orc"', 'format = "orc": has no transactions'),
+        ('class-name = "lake"\nformat = "iceberg"\ndatabase = "a"', 'database = "a": must be of a catalog'),
+        ('class-name = "lake"\npath = "/x"\npackages = ["a:b"]', 'must be a list of "organisation:module:version"'),
         ('class-name = "kafka"', "topic is missing: a sink of class kafka needs it, or changes-topic"),
         ('class-name = "kafka"\nchanges-topic = "a b"', 'changes-topic = "a b": must be a topic name'),
         (

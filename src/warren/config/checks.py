@@ -140,6 +140,13 @@ def _read_names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _read_packages(value: object) -> tuple[str, ...]:
+    packages = _read_names(value)
+    if not all(re.fullmatch(r"[^:\s]+:[^:\s]+:[^:\s]+", one) for one in packages):
+        raise ValueError
+    return packages
+
+
 def _read_pattern(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= PATTERN_CHARS_MOST:
         raise ValueError
@@ -211,7 +218,7 @@ def _read_spark_conf(value: object) -> dict[str, str]:
     settings: dict[str, str] = {}
     for name, setting in _flat(value):
         if name in _OWN_SPARK_KEYS:
-            raise ValueError(f"{name} is set by [pipeline] {_OWN_SPARK_KEYS[name]}")
+            raise ValueError(f"{name} is set by the key {_OWN_SPARK_KEYS[name]}")
         if not name.startswith("spark.") or name in settings:
             raise ValueError(f"{name} is given twice" if name in settings else f"{name} is no Spark setting")
         if isinstance(setting, bool):
@@ -234,6 +241,7 @@ def _flat(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]
 SWITCH = Check("true or false", _read_switch, _switch_from)
 SERVERS = Check('a list of "host:port" strings, at least one', _read_servers, _list_from)
 NAMES = Check("a list of names, at least one", _read_names, _list_from)
+PACKAGES = Check('a list of "organisation:module:version"', _read_packages, _list_from)
 GLOBS = Check("a list of globs as telegraf has them", _read_globs, _list_from)
 DURATION = Check('seconds, or a text such as "10s", up to a day', _read_duration, _number_from)
 PATTERN = Check("a name, in which * stands for any characters and ? for any one", _read_pattern)

@@ -9,7 +9,7 @@ from warren.config.kafka import lands_later
 from warren.config.keys import keys_of
 from warren.config.outward import Notifier
 from warren.config.sections import ClientProfile, Consumer
-from warren.config.sinks import ElasticsearchSink, HttpSink, KafkaSink, LakeSink
+from warren.config.sinks import FILE_FORMATS, ElasticsearchSink, HttpSink, KafkaSink, LakeSink
 from warren.config.tables import Section, Sections, Singles
 
 _OWN = Path(__file__).parents[1] / "templates"
@@ -183,6 +183,12 @@ def _check_lake(section: Section, findings: Findings) -> None:
         findings.mistake("has both a path and a database: one of them is allowed", section.path)
     elif kind == "parquet" and "path" not in is_there:
         findings.mistake("path is missing: Parquet files are written below a path", section.path)
+    elif kind == "iceberg" and "." not in section.values.get("database", "."):
+        what = f"= {shown(section.values['database'])}: must be of a catalog, as in catalog.database"
+        findings.mistake(what, section.path, section.written["database"])
+    if kind in FILE_FORMATS:
+        what = f"= {shown(kind)}: has no transactions; must be parquet, delta, iceberg or another table format"
+        findings.mistake(what, section.path, section.written["format"])
 
 
 def _find_files(section: Section, config_dir: Path, findings: Findings) -> dict[str, bytes]:

@@ -15,6 +15,7 @@ from warren.config.checks import (
     GLOBS,
     JVM_SIZE,
     NAMES,
+    PACKAGES,
     SPARK_CONF,
     SPARK_MASTER,
     SWITCH,
@@ -31,6 +32,8 @@ _INDEX = text(
     "a name of indices in lower case, with %Y, %m, %d and %H for the time", r"(?:[^\sA-Z%\"*<>|,#/\\?]|%[YmdH])+"
 )
 
+FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "text", "xml")
+"""What Spark can write, but only a file at a time: a crash would leave a part."""
 _LAKE = r"(/|[a-z][a-z0-9+.-]*:/)[^`]*"
 
 DETAILS = ("group", "topic", "partition")
@@ -150,7 +153,7 @@ class LakeSink(Sink):
     database: Annotated[str | None, text("a database of a catalog, such as lake.kafka", r"\w+(\.\w+)*")] = None
     keep_days: Annotated[int, whole(0, 36_500, "days")] = 0
     commits: Switch = False
-    packages: Annotated[tuple[str, ...], NAMES] = ()
+    packages: Annotated[tuple[str, ...], PACKAGES] = ()
     master: Annotated[str, SPARK_MASTER] = "local[2]"
     driver_memory: Annotated[str, JVM_SIZE] = "1g"
     spark_conf: Annotated[Mapping[str, str], SPARK_CONF, Secret()] = field(default_factory=dict)

@@ -1,12 +1,18 @@
 """The Spark session, set up for short cycles."""
 
 import os
+import re
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 DEFAULTS = {
     "spark.app.name": "warren",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -52,10 +58,33 @@ def start_session(
         **DEFAULTS,
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
-        **(conf or {}),
     }
-    for key, value in settings.items():
+    conf = conf or {}
+    # A JVM that runs already reads no file any more.
+    shown = conf if SparkContext._gateway is not None else {}
+    for key, value in {**{key: value for key, value in settings.items() if key not in conf}, **shown}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _unseen(conf):
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@contextmanager
+def _unseen(conf: Mapping[str, str]) -> Iterator[None]:
+    """Hand settings to the JVM that starts meanwhile in a file of our own: on its command line all could read them."""
+    with tempfile.NamedTemporaryFile("w", prefix="warren-spark-", suffix=".conf", encoding="utf-8") as file:
+        file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
+        file.flush()
+        before = os.environ.get(SUBMIT_ARGUMENTS, "pyspark-shell")
+        arguments = f"--load-spark-defaults --properties-file {shlex.quote(file.name)} {before}"
+        os.environ[SUBMIT_ARGUMENTS] = arguments
+        try:
+            yield
+        finally:
+            os.environ[SUBMIT_ARGUMENTS] = before
+
+
+def _escaped(text: str) -> str:
+    """Text as a file of Java's properties has it."""
+    return re.sub(r"([\\:=#! ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")

@@ -19,6 +19,13 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 30.0
 LOOK_S = 0.5
 
 
+def in_short(error: Exception) -> str:
+    """What went wrong, in a line: of an error of Java the cause, without where it passed through."""
+    lines = str(error).splitlines() or [repr(error)]
+    caused = next((line.removeprefix(": ") for line in lines[1:] if line.startswith(": ")), lines[0])
+    return caused[:300]
+
+
 class Receiver(Protocol):
     """Takes requests out of a spool to a server."""
 
@@ -104,10 +111,10 @@ class Delivery(ABC):
                     stop.wait(LOOK_S)
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing is lost
                 if not failures:
-                    log.warning("sink %s: %s; it is tried again", self._name, error)
+                    log.warning("sink %s: %s; it is tried again", self._name, in_short(error))
                 longest = min(FIRST_WAIT_S * 2**failures, LONGEST_WAIT_S)
                 failures = min(failures + 1, 10)
-                self._notes.note(self._waiting, trouble=str(error)[:300])
+                self._notes.note(self._waiting, trouble=in_short(error))
                 stop.wait(longest * (0.5 + 0.5 * random.random()))  # noqa: S311 - only so that not all come at once
 
 

@@ -1,5 +1,6 @@
 """What a sink has not delivered yet, on disk: a directory an interval, each whole or not there; bounded."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -54,8 +55,16 @@ class Intervals:
         return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdigit())
 
     def forget(self, at_ms: int) -> None:
-        """An interval was delivered."""
-        shutil.rmtree(self.path(at_ms), ignore_errors=True)
+        """An interval was delivered; it goes at once, so that a crash leaves no half of it."""
+        gone = self._folder / f"{self.path(at_ms).name}.gone.draft"
+        with contextlib.suppress(FileNotFoundError):
+            self.path(at_ms).rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+    @property
+    def is_filling_up(self) -> bool:
+        """Whether so much waits that the oldest may soon have to go."""
+        return self.backlog().size > self._most / 2
 
     def backlog(self) -> Backlog:
         """What waits."""
@@ -91,3 +100,14 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file so that a reader, or a crash, sees the old one or the new one."""
+    draft = path.with_suffix(".draft")
+    with draft.open("wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(path)
+    sync(path.parent)

@@ -3,15 +3,16 @@
 A note that is put with an interval's requests is there when they are, and stays after them until the next one comes.
 """
 
+import contextlib
 import gzip
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.sinks.intervals import Intervals
+from warren.sinks.intervals import Intervals, write_whole
 
-_NOTE = "note"
+_NOTE, _NEWEST = "note", "newest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,18 @@ class Spool(Intervals):
             if note is not None:
                 _write(folder / _NOTE, note)
 
+        # Also when the clock was set back: who tells requests apart by their places never sees one twice.
+        at_ms = max(at_ms, self._newest_ms() + 1)
         dropped = self.add(at_ms, fill)
+        write_whole(self._folder / _NEWEST, str(at_ms).encode())
         if note is not None:
             self._forget_notes(at_ms)
         return dropped
+
+    def _newest_ms(self) -> int:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return max([int((self._folder / _NEWEST).read_text()), *self.waiting()])
+        return max(self.waiting(), default=0)
 
     def next(self) -> Batch | None:
         """The request whose turn it is."""

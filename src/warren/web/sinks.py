@@ -3,6 +3,7 @@
 from typing import Any
 
 from warren.config import Config
+from warren.config.sinks import LakeSink, Sink
 from warren.snapshot.sinks import SinkStatus, read_status
 
 LATE_INTERVALS = 3
@@ -18,7 +19,7 @@ def sinks_answer(config: Config) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "class": sink.class_name,
-                "state": state_of(status),
+                "state": state_of(status, sink),
                 "interval": sink.interval,
                 "points": status.points,
                 "delivered": status.delivered_ms,
@@ -33,10 +34,12 @@ def sinks_answer(config: Config) -> list[dict[str, Any]]:
     return found
 
 
-def state_of(status: SinkStatus) -> str:
+def state_of(status: SinkStatus, sink: Sink) -> str:
     """In a word: starting, well, behind, or in trouble."""
     if status.noted_ms == 0:
         return "starting"
     if status.trouble:
         return "trouble"
-    return "behind" if status.waiting > LATE_INTERVALS else "well"
+    # A lake lets them wait on purpose.
+    gathered = round(sink.write_interval / sink.interval) if isinstance(sink, LakeSink) else 0
+    return "behind" if status.waiting > LATE_INTERVALS + gathered else "well"

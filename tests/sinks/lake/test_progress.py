@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.sinks.lake.progress import Progress, Stretch, read_progress, stretches_between, write_progress
+from warren.sinks.lake.progress import Progress, Stretch, furthest, read_progress, stretches_between, write_progress
 from warren.sinks.lake.samples import Place, Sample
 
 BEFORE = (Place("one", "offsets", "id", 0, 10), Place("one", "offsets", "id", 1, 20))
@@ -37,7 +37,27 @@ def test_progress_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert begun.job.stretches == (Stretch("one", "offsets", 0, 10, 12),)
     write_progress(tmp_path, begun.ended())
     ended = read_progress(tmp_path)
-    assert (ended.owner, ended.job, ended.done, ended.places) == ("me", None, (1000, 2000), samples[1].places)
+    assert (ended.owner, ended.job, ended.done, ended.places) == (
+        "me",
+        None,
+        (1000, 2000),
+        (samples[1].places[0], BEFORE[1]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "kept"),
+    [
+        ([("id", 0, 15), ("id", 1, 5)], [("id", 0, 15), ("id", 1, 20)]),
+        ([("id", 0, 15)], [("id", 0, 15), ("id", 1, 20)]),
+        ([("another", 0, 1)], [("another", 0, 1)]),
+        ([], [("id", 0, 10), ("id", 1, 20)]),
+    ],
+    ids=["never back", "one that does not answer stays", "made again", "away"],
+)
+def test_places_only_go_forward(after: list[tuple[str, int, int]], kept: list[tuple[str, int, int]]) -> None:
+    found = furthest(BEFORE, [Place("one", "offsets", *each) for each in after])
+    assert list(found) == [Place("one", "offsets", *each) for each in kept]
 
 
 def test_without_commits_no_places_are_kept() -> None:

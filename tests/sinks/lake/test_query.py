@@ -59,6 +59,14 @@ def test_answers_for_programs(form: str, lines: list[str], capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines() == lines
 
 
+def test_columns_of_the_same_name(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pa.Table.from_arrays([pa.array([1]), pa.array(["a"]), pa.array([2])], names=["time", "group", "time"])
+    print_rows(rows, "csv")
+    assert capsys.readouterr().out.splitlines() == ["time,group,time", "1,a,2"]
+    with pytest.raises(WarrenError, match="two columns are called time: give them names"):
+        print_rows(rows, "json")
+
+
 def test_an_answer_for_eyes(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows(pa.table({"group": ["[red]x"], "lag": [1234567]}), "table")
     shown = capsys.readouterr().out

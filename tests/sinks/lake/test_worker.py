@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -60,6 +61,14 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
             assert row[column] == (None if part[name] == UNKNOWN else part[name])
         assert row["committed_at"] == when(part["end_ms"])
         assert row["owner"] == (part["owner"] or None)
+
+    for table, names in (
+        (Table.GROUPS, ("group", "time")),
+        (Table.PARTITIONS, ("group", "topic", "partition", "time")),
+    ):
+        for file in lake.files(table):
+            keys = [tuple(row[name] for name in names) for row in pq.read_table(file).to_pylist()]
+            assert keys == sorted(keys), f"{file} is sorted"
 
     heads = {(r["cluster"], r["topic"], r["partition"]): r["head"] for r in lake.rows(Table.TOPICS)}
     assert heads["one", "orders", 2] == 1090
@@ -118,7 +127,9 @@ class Broken:
         return run
 
 
-@pytest.mark.parametrize("at", [5, 9])
+@pytest.mark.parametrize(
+    "at", [4, 10, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 2, 3, 5, 6, 7, 8, 9, 11, 12))]
+)
 def test_moving_and_merging_may_end_at_any_file(
     at: int, tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +202,33 @@ def test_filters_detail_and_clusters_that_are_away(tmp_path: Path, lake_spark: S
     assert not {r["topic"] for r in lake.rows(Table.PARTITIONS)} - {"orders"}
 
 
-def test_what_waits_is_bounded_and_survives_the_snapshots(lake: Lake) -> None:
+def test_a_spool_that_fills_up_is_written_early(tmp_path: Path, lake_spark: SparkSession) -> None:
+    lake = Lake(tmp_path, lake_spark, detail="group", write_interval=86_400.0)
+    first, second, third = minutes(lake, 3)
+    lake.sample(first)
+    size = read_size(lake)
+    lake.worker._deliveries[0]._waiting._most = round(3.5 * size)
+    assert not lake.worker.deliver_next()
+    lake.sample(second)
+    assert lake.worker.deliver_next()
+    assert {r["time"] for r in lake.rows(Table.GROUPS)} == {when(first), when(second)}
+    status = read_status(lake.town.data, "l")
+    assert status is not None
+    assert status.dropped == 0
+    lake.sample(second)
+    assert not lake.worker.deliver_next(), "a clock that was set back comes by the same moment again"
+    assert read_size(lake) == 0
+    lake.sample(third)
+    assert read_size(lake) > 0
+
+
+def read_size(lake: Lake) -> int:
+    status = read_status(lake.town.data, "l")
+    assert status is not None
+    return status.waiting_bytes
+
+
+def test_what_waits_survives_its_snapshots(lake: Lake) -> None:
     first, second = minutes(lake, 2)
     lake.sample(first)
     manifest = SnapshotReader(lake.town.data).latest().manifest
@@ -199,6 +236,18 @@ def test_what_waits_is_bounded_and_survives_the_snapshots(lake: Lake) -> None:
     lake.town.cycles.store.remove([manifest.sequence], [file.path for file in manifest.files()])
     assert lake.worker.deliver_next()
     assert {r["time"] for r in lake.rows(Table.GROUPS)} == {when(first), when(second)}
+
+
+def test_a_move_that_was_cut_short_between_copy_and_removal_is_finished(
+    tmp_path: Path, lake_spark: SparkSession
+) -> None:
+    files = Files(lake_spark, str(tmp_path))
+    for name in ("a", "b/a"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("the same")
+    files.move(f"{tmp_path}/a", f"{tmp_path}/b/a")
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / "b/a").read_text() == "the same"
 
 
 def test_a_lake_that_cannot_be_written_is_tried_again_and_says_why(lake: Lake) -> None:

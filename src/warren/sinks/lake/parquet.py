@@ -16,13 +16,15 @@ from typing import Any
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.sinks.lake.progress import write_whole
+from warren.sinks.intervals import write_whole
 from warren.sinks.lake.tables import PARTITIONED_BY, Table, plain_path
 
 log = logging.getLogger(__name__)
 
 SMALL, MERGED, DAY = "b", "m", "d"
 """What file names begin with: written by a job, merged within a day, merged after it."""
+LARGE_BYTES = 128_000_000
+"""Files of that size are left as they are."""
 MERGE_FROM = 16
 """Small files of a cluster within a day that become one."""
 LOOK_BACK_DAYS = 3
@@ -33,6 +35,7 @@ JOURNAL = "merge.json"
 class Merge:
     """Files of a table that become one file a cluster."""
 
+    root: str
     name: str
     table: str
     kind: str
@@ -48,6 +51,13 @@ class ParquetTables:
         self._owner = owner
         self._journal = folder / JOURNAL
         self._files = Files(spark, self._root)
+
+    def begin(self, job: str) -> None:
+        """Finish the merge that a crash has cut short, and clear up after jobs that were noted as done."""
+        self._go_on()
+        for name in self._files.names(self._staging("")):
+            if name != job:
+                self._files.delete(self._staging(name))
 
     def append(self, table: Table, rows: DataFrame, job: str, *, is_again: bool = False) -> None:
         """Write rows of a job, all or none as far as a crash goes; a job that was moved already is left alone."""
@@ -66,11 +76,17 @@ class ParquetTables:
             for day in self._days(table):
                 if keep_days and (today - day).days > keep_days:
                     self._files.delete(self._home(table, day))
-                elif (today - day).days <= LOOK_BACK_DAYS and (sources := self._small(table, day, today)):
-                    kind = DAY if day < today else MERGED
-                    merge = Merge(f"{day.isoformat()}-{uuid.uuid4().hex[:6]}", table, kind, tuple(sources))
-                    write_whole(self._journal, orjson.dumps(asdict(merge)))
-                    self._go_on()
+                elif (today - day).days <= LOOK_BACK_DAYS:
+                    self._merge(table, day, today)
+
+    def _merge(self, table: Table, day: dt.date, today: dt.date) -> None:
+        kind = DAY if day < today else MERGED
+        # A cluster at a time: what Spark holds at once stays small.
+        for sources in self._small(table, day, today):
+            name = f"{day.isoformat()}-{uuid.uuid4().hex[:6]}"
+            merge = Merge(self._root, name, table, kind, tuple(sources))
+            write_whole(self._journal, orjson.dumps(asdict(merge)))
+            self._go_on()
 
     def read(self, table: Table) -> DataFrame | None:
         """All of a table; None where nothing was written yet."""
@@ -91,20 +107,18 @@ class ParquetTables:
             if name.endswith(".parquet"):
                 self._files.move(path, f"{self._root}/{table}/{place}/{kind}-{self._owner}-{job}-{name}")
 
-    def _small(self, table: Table, day: dt.date, today: dt.date) -> list[str]:
-        """The files of a day that are to become fewer."""
+    def _small(self, table: Table, day: dt.date, today: dt.date) -> list[list[str]]:
+        """The files of a day that are to become fewer, by cluster."""
         by_place: dict[str, list[str]] = {}
-        for path in self._files.below(self._home(table, day)):
+        for path in self._files.below(self._home(table, day), smaller_than=LARGE_BYTES):
             place, _, name = path.rpartition("/")
             kind, _, rest = name.partition("-")
             # Files of another Warren are its own business.
             if rest.startswith(f"{self._owner}-") and (day < today or kind == SMALL):
                 by_place.setdefault(place, []).append(path)
         if day < today:
-            return [path for paths in by_place.values() if _is_split(paths) for path in paths]
-        if max(map(len, by_place.values()), default=0) < MERGE_FROM:
-            return []
-        return [path for paths in by_place.values() if len(paths) > 1 for path in paths]
+            return [paths for paths in by_place.values() if _is_split(paths)]
+        return [paths for paths in by_place.values() if len(paths) >= MERGE_FROM]
 
     def _go_on(self) -> None:
         """Carry out the merge that is under way, from wherever it was left."""
@@ -112,7 +126,11 @@ class ParquetTables:
             raw = orjson.loads(self._journal.read_bytes())
         except FileNotFoundError:
             return
-        merge = Merge(raw["name"], raw["table"], raw["kind"], tuple(raw["sources"]))
+        merge = Merge(raw["root"], raw["name"], raw["table"], raw["kind"], tuple(raw["sources"]))
+        if merge.root != self._root:
+            # The lake was moved; what lies at its old place stays as it is.
+            self._journal.unlink()
+            return
         table = Table(merge.table)
         home = f"{self._root}/{table}"
         if not self._files.exists(f"{self._staging(merge.name, table)}/_SUCCESS"):
@@ -142,7 +160,7 @@ class ParquetTables:
         return f"{self._root}/{table}/date={day.isoformat()}"
 
     def _staging(self, job: str, table: str = "") -> str:
-        return f"{self._root}/_staging/{self._owner}/{job}" + (f"/{table}" if table else "")
+        return "/".join(part for part in (f"{self._root}/_staging/{self._owner}", job, table) if part)
 
 
 def _is_split(paths: Sequence[str]) -> bool:
@@ -161,15 +179,16 @@ class Files:
         """Whether there is a file or directory."""
         return bool(self._system.exists(self._path(path)))
 
-    def below(self, path: str) -> Iterator[str]:
-        """All files below a directory."""
+    def below(self, path: str, smaller_than: int | None = None) -> Iterator[str]:
+        """All files below a directory, or those that are smaller than some size."""
         if not self.exists(path):
             return
         prefix = self._path(path).toUri().getPath()
         listed = self._system.listFiles(self._path(path), True)
         while listed.hasNext():
-            found = listed.next().getPath().toUri().getPath()
-            yield path + found.removeprefix(prefix)
+            found = listed.next()
+            if smaller_than is None or found.getLen() < smaller_than:
+                yield path + found.getPath().toUri().getPath().removeprefix(prefix)
 
     def names(self, path: str) -> list[str]:
         """What a directory holds."""
@@ -178,7 +197,10 @@ class Files:
         return [status.getPath().getName() for status in self._system.listStatus(self._path(path))]
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another place."""
+        """Give a file another place; one that is there already was left by a move that was cut short."""
+        if self.exists(target):
+            self.delete(path)
+            return
         self._system.mkdirs(self._path(target.rpartition("/")[0]))
         if not self._system.rename(self._path(path), self._path(target)):
             raise OSError(f"{path} could not be moved to {target}")

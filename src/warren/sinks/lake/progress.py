@@ -1,6 +1,5 @@
 """How far a lake has been written, in one file that is replaced as a whole: the only word on what was written."""
 
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from warren.sinks.intervals import sync
+from warren.sinks.intervals import write_whole
 from warren.sinks.lake.samples import Place, Sample
 
 FILE = "progress.json"
@@ -55,7 +54,19 @@ class Progress:
     def ended(self) -> "Progress":
         """With the job done."""
         assert self.job is not None
-        return Progress(self.owner, None, self.job.intervals, self.job.places)
+        return Progress(self.owner, None, self.job.intervals, furthest(self.places, self.job.places))
+
+
+def furthest(before: Iterable[Place], after: Iterable[Place]) -> tuple[Place, ...]:
+    """How far commits have come: never back, as what was written is there, and of topics that are still the same."""
+    found = {(place.cluster, place.topic, place.topic_id, place.partition): place for place in after}
+    made_again = {(place.cluster, place.topic): place.topic_id for place in found.values()}
+    for place in before:
+        key = place.cluster, place.topic, place.topic_id, place.partition
+        is_same = made_again.get((place.cluster, place.topic), place.topic_id) == place.topic_id
+        if is_same and (key not in found or found[key].next_offset < place.next_offset):
+            found[key] = place
+    return tuple(sorted(found.values()))
 
 
 def stretches_between(before: Iterable[Place], after: Iterable[Place]) -> Iterable[Stretch]:
@@ -96,14 +107,3 @@ def read_progress(folder: Path) -> Progress:
 def write_progress(folder: Path, progress: Progress) -> None:
     """Put down how far it is, durably."""
     write_whole(folder / FILE, orjson.dumps(asdict(progress)))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file so that a reader, or a crash, sees the old one or the new one."""
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.replace(path)
-    sync(path.parent)

@@ -15,7 +15,7 @@ from warren.domain.rules import Status
 from warren.errors import WarrenError
 from warren.report import print_rows
 from warren.sinks.lake.session import lake_session
-from warren.sinks.lake.tables import Table, plain_path, time_of, word_of
+from warren.sinks.lake.tables import Table, local_path, time_of, word_of
 from warren.sinks.lake.worker import open_tables
 from warren.snapshot.history import Table as Own
 from warren.snapshot.history import history_files
@@ -38,8 +38,8 @@ def run_query(config: Config, sql: str, sink: str | None, limit: int, as_format:
         try:
             answer = spark.sql(sql)
             if output is not None:
-                answer.write.mode("errorifexists").parquet(str(output))
-                written = spark.read.parquet(plain_path(str(output))).count()
+                answer.write.mode("errorifexists").parquet(f"file://{output.absolute()}")
+                written = spark.read.parquet(local_path(output)).count()
                 notes.print(f"{written:,} rows are in {output}", soft_wrap=True)
                 return
             with notes.status("Spark is looking ..."):
@@ -77,7 +77,7 @@ def lake_views(spark: SparkSession, sink: LakeSink) -> Iterator[tuple[str, DataF
 def own_views(spark: SparkSession, data_dir: Path) -> Iterator[tuple[str, DataFrame]]:
     """Warren's own history, as tables of the same kind as a lake's."""
     for table in Own:
-        paths = [plain_path(str(file.path)) for file in history_files(data_dir, table)]
+        paths = [local_path(file.path) for file in history_files(data_dir, table)]
         if not paths:
             continue
         rows = spark.read.parquet(*paths).dropDuplicates(

@@ -40,6 +40,13 @@ class Sample:
 class Samples(Intervals):
     """The snapshots that wait, one an interval."""
 
+    written: frozenset[int] = frozenset()
+    """Those that were written last: a clock that was set back comes by them again."""
+
+    def has(self, at_ms: int) -> bool:
+        """Whether an interval waits or was just written."""
+        return at_ms in self.written or super().has(at_ms)
+
     def keep(self, snapshot: Snapshot, sink: LakeSink, at_ms: int) -> int:
         """Keep what a sink needs of a snapshot; gives how many older ones had to make room."""
 

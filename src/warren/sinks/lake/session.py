@@ -13,6 +13,7 @@ CONF = {
     # Here a job is large and rare: its files are to be of a good size, which is seen while it runs.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "64",
+    "spark.shuffle.compress": "true",
     # As many tasks list files, where the default is ten thousand.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     # The names of clusters are names, even those that look like numbers.

@@ -32,12 +32,15 @@ class Table(StrEnum):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """By what its rows are sorted within a file, so that it is small and a group is found fast."""
+        """By what its rows are sorted within a file, so that it is small and a group is found fast.
+
+        It begins with what tables are partitioned by: Spark sorts by that to write, and would drop any other order.
+        """
         return {
-            Table.GROUPS: ("cluster", "group", "time"),
-            Table.PARTITIONS: ("cluster", "group", "topic", "partition", "time"),
-            Table.TOPICS: ("cluster", "topic", "partition", "time"),
-            Table.COMMITS: ("cluster", "group", "topic", "partition", "time"),
+            Table.GROUPS: (*PARTITIONED_BY, "group", "time"),
+            Table.PARTITIONS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
+            Table.TOPICS: (*PARTITIONED_BY, "topic", "partition", "time"),
+            Table.COMMITS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
         }[self]
 
 
@@ -158,10 +161,10 @@ def finished(rows: DataFrame, table: Table, host: str, tags: Mapping[str, str]) 
 
 def _read(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], kind: str) -> DataFrame:
     """Files of one kind of some snapshots, with the interval that each is of."""
-    paths = [str(path) for sample in samples for path in sorted(folder(sample.at_ms).glob(f"{kind}-*.parquet"))]
+    paths = [local_path(path) for sample in samples for path in sorted(folder(sample.at_ms).glob(f"{kind}-*.parquet"))]
     if not paths:
         return spark.createDataFrame([], _EMPTY[kind])
-    rows = spark.read.schema(_EMPTY[kind].removeprefix("at_ms long, ")).parquet(*map(plain_path, paths))
+    rows = spark.read.schema(_EMPTY[kind].removeprefix("at_ms long, ")).parquet(*paths)
     at_ms = f.regexp_extract("_metadata.file_path", r"/(\d+)/[^/]+$", 1).cast("long")
     return rows.withColumn("at_ms", at_ms)
 
@@ -180,6 +183,11 @@ _EMPTY = {
 def plain_path(path: str) -> str:
     """A path as itself, where Spark would take some of its signs for a pattern."""
     return re.sub(r"([*?\[\]{}\\^])", r"\\\1", path)
+
+
+def local_path(path: Path) -> str:
+    """A file of this machine, wherever Spark's own default is."""
+    return f"file://{plain_path(str(path.absolute()))}"
 
 
 def _judged(rows: DataFrame, spark: SparkSession, samples: Sequence[Sample]) -> DataFrame:

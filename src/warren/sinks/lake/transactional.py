@@ -47,6 +47,9 @@ class TransactionalTables:
         if sink.format == "iceberg" and sink.path:
             self._database = f"{CATALOG}.{DATABASE}"
 
+    def begin(self, job: str) -> None:
+        """Nothing is left behind by a job."""
+
     def append(self, table: Table, rows: DataFrame, job: str, *, is_again: bool = False) -> None:
         """Write rows of a job; one that is tried again is looked for first."""
         if is_again and self._has(table, job):

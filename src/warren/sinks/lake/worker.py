@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from warren.config.sinks import LakeSink
-from warren.sinks.delivery import Delivery, Notes
+from warren.sinks.delivery import Delivery, Notes, in_short
 from warren.sinks.lake import tables
 from warren.sinks.lake.commits import OffsetsTopic, commits
 from warren.sinks.lake.parquet import ParquetTables
@@ -38,6 +38,10 @@ TIDY_EVERY_MS = 3_600_000
 
 class LakeTables(Protocol):
     """Where the tables are, in some format."""
+
+    def begin(self, job: str) -> None:
+        """Finish or clear up what was left behind, all but this job."""
+        ...
 
     def append(self, table: Table, rows: DataFrame, job: str, *, is_again: bool = False) -> None:
         """Write rows of a job, all or none; `is_again` says that it was begun before."""
@@ -123,6 +127,7 @@ class Jobs(Delivery):
         held = open_tables(self._session(), self._sink, self._progress.owner, self._folder)
         is_again, self._is_again = self._is_again, True
         began = time.monotonic()
+        held.begin(job.name)
         self._write(held, job, is_again=is_again)
         fault_point("lake-written")
         self._save_ended()
@@ -137,15 +142,16 @@ class Jobs(Delivery):
         return True
 
     def _tidy(self, held: LakeTables) -> None:
-        self._tidied_ms = self._clock_ms()
         try:
             held.tidy(self._today(), self._sink.keep_days)
+            self._tidied_ms = self._clock_ms()
         except Exception as error:  # noqa: BLE001 - all that was to be written is
-            log.warning("sink %s: its files could not be tidied up: %s", self._name, _short(error))
+            log.warning("sink %s: its files could not be tidied up: %s", self._name, in_short(error))
 
     def _begin(self) -> bool:
         waiting = self._samples.waiting()
-        if not waiting or waiting[-1] - waiting[0] < (self._sink.write_interval - self._sink.interval) * 1000:
+        least_ms = (self._sink.write_interval - self._sink.interval) * 1000
+        if not waiting or (waiting[-1] - waiting[0] < least_ms and not self._samples.is_filling_up):
             return False
         samples = [sample for at_ms in waiting if (sample := self._samples.read(at_ms))]
         if not samples:
@@ -178,6 +184,7 @@ class Jobs(Delivery):
 
     def _forget(self) -> None:
         """Let go of what the last job has written."""
+        self._samples.written = frozenset(self._progress.done)
         for at_ms in self._progress.done:
             self._samples.forget(at_ms)
 
@@ -214,7 +221,3 @@ def _lives(spark: SparkSession) -> bool:
         return not spark.sparkContext._jsc.sc().isStopped()
     except (Py4JError, OSError, AttributeError):
         return False
-
-
-def _short(error: Exception) -> str:
-    return (str(error).splitlines() or [repr(error)])[0][:300]
