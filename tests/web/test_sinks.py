@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.kit.servers import Town, server_config, serving
-from warren.config.sinks import InfluxSink, KafkaSink
+from warren.config.sinks import InfluxSink, KafkaSink, LakeSink, Sink
 from warren.snapshot.sinks import SinkStatus, sink_folder, write_status
+from warren.web.sinks import state_of
 
 
 def test_sinks_say_what_waits_and_why(tmp_path: Path) -> None:
@@ -29,3 +32,16 @@ def test_sinks_say_what_waits_and_why(tmp_path: Path) -> None:
     assert not [line for line in lines if line.startswith('warren_sink_delivered_seconds{sink="topic"')], (
         "never is no time"
     )
+
+
+@pytest.mark.parametrize(
+    ("sink", "waiting", "state"),
+    [
+        (InfluxSink("s"), 3, "well"),
+        (InfluxSink("s"), 4, "behind"),
+        (LakeSink("s", interval=60.0, write_interval=600.0), 13, "well"),
+        (LakeSink("s", interval=60.0, write_interval=600.0), 14, "behind"),
+    ],
+)
+def test_how_much_may_wait(sink: Sink, waiting: int, state: str) -> None:
+    assert state_of(SinkStatus("s", sink.class_name, noted_ms=1, waiting=waiting), sink) == state
