@@ -1,6 +1,7 @@
 """Commands, flags and exit codes."""
 
 import logging
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,17 +42,18 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
 
 def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    for command in ("_run", "_serve", "_check", "_groups", "_group", "_notify", "_evaluate", "_demo"):
+    for command in ("_run", "_serve", "_check", "_groups", "_group", "_history", "_notify", "_evaluate", "_demo"):
 
         def note(_: object, command: str = command) -> int:
             ran.append(command)
             return 0
 
         monkeypatch.setattr(f"warren.cli.{command}", note)
-    examples = [line.split("  ")[1].split()[1:] for line in EXAMPLES.splitlines()[1:]]
+    examples = [shlex.split(line.split("  ")[1])[1:] for line in EXAMPLES.splitlines()[1:]]
     assert [main(arguments) for arguments in examples] == [0] * len(examples)
     assert main(["--config-dir", "/etc/burrow"]) == 0
-    assert ran == ["_demo", "_check", "_run", "_serve", "_groups", "_group", "_notify", "_evaluate", "_run"]
+    last = ["_notify", "_evaluate", "_run"]
+    assert ran == ["_demo", "_check", "_run", "_serve", "_groups", "_group", "_history", *last]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

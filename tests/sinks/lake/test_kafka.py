@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.config.written import loaded
+from tests.kit.demos import readme_blocks
 from tests.kit.kafka import commit
 from tests.kit.lakes import Lake, ask, minutes
 from tests.kit.plans import cluster_state
@@ -16,6 +17,7 @@ from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics, fill_topic
 from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.commits import offsets_topics_of
+from warren.sinks.lake.query import lake_views
 from warren.sinks.lake.tables import Table
 from warren.snapshot.manifest import ClusterState, Position, Source
 
@@ -40,7 +42,7 @@ def test_commits_between_two_jobs_are_there_once(
     config = loaded(tmp_path, text)
     settings: dict[str, Any] = {
         "groups_include": ("lake-*",),
-        "detail": "group",
+        "detail": "topic",
         "commits": True,
         "write_interval": 60.0,
     }
@@ -81,3 +83,8 @@ def test_commits_between_two_jobs_are_there_once(
         ("lake-b", 1, 99),
     ]
     assert {(row["cluster"], row["source"]) for row in found} == {("one", OFFSETS)}
+
+    for name, rows in lake_views(lake_spark, lake.sink):
+        rows.createOrReplaceTempView(name)
+    [question] = readme_blocks("sql", "docs/lake.md")
+    assert lake_spark.sql(question).columns == ["time", "group", "partition", "lag"]

@@ -1,5 +1,6 @@
 """`warren history`: which lake is asked, what Warren's own history shows, and how answers look."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.servers import Town, server_config
+from warren.cli import HISTORY_EXAMPLES
 from warren.config.sinks import LakeSink, Sink
 from warren.errors import WarrenError
 from warren.report import print_rows
@@ -45,6 +47,23 @@ def test_the_own_history_has_words_and_times(tmp_path: Path, spark: SparkSession
     assert stalled[0]["time"].timestamp() * 1000 == manifest.now_ms
     assert stalled[0]["total_lag"] > stalled[0]["max_lag"] > 0
     assert {row["cluster"] for row in views["clusters"].collect()} == {"one", "two"}
+
+
+def test_the_questions_of_the_help_are_answered(tmp_path: Path, spark: SparkSession) -> None:
+    town = Town(tmp_path).grow()
+    town.publish()
+    HistoryWriter(tmp_path, 30, 1.0).record(SnapshotReader(tmp_path).latest().manifest)
+    session = spark.newSession()
+    for name, rows in own_views(session, tmp_path):
+        rows.createOrReplaceTempView(name)
+    questions = re.findall(r'warren history "([^"]+)"', HISTORY_EXAMPLES)
+    of_groups = [sql for sql in questions if "FROM groups" in sql]
+    assert len(of_groups) == len(questions) - 1 == 2
+    answers = [
+        session.sql(sql.replace("'local'", "'one'").replace("'orders'", "'slow'")).collect() for sql in of_groups
+    ]
+    assert len(answers[0]) == 1
+    assert answers[1][0]["share"] == 1.0
 
 
 @pytest.mark.parametrize(
