@@ -31,7 +31,7 @@ Found = Counter[tuple[int, str]]
 
 
 def documents(server: SearchServer) -> Found:
-    found = server.documents("burrow-*")
+    found = [one for one in server.documents("burrow-*") if one["measurement_name"] == "burrow_group"]
     moments = [round(datetime.fromisoformat(one["@timestamp"]).timestamp() * 1000) for one in found]
     return Counter((at_ms, one["tag"]["group"]) for at_ms, one in zip(moments, found, strict=True))
 
