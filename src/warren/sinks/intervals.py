@@ -1,11 +1,12 @@
 """What a sink has not delivered yet, on disk: a directory an interval, each whole or not there; bounded."""
 
 import contextlib
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from warren.snapshot.durable import sync
 
 _DIGITS = 15
 
@@ -91,23 +92,3 @@ class Intervals:
             return sum(path.stat().st_size for path in self.path(at_ms).glob(self.content))
         except FileNotFoundError:
             return 0
-
-
-def sync(path: Path) -> None:
-    """Make what a directory or file holds durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file so that a reader, or a crash, sees the old one or the new one."""
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.replace(path)
-    sync(path.parent)

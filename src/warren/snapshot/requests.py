@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from warren.snapshot.durable import sync
+
 log = logging.getLogger(__name__)
 
 _LAST_MS = 2**53
@@ -70,7 +72,7 @@ class RequestBox:
         request_id = uuid.uuid4().hex
         request = to_request(asdict(Request(request_id, kind, asked_at_ms, cluster, group, topic, level)))
         self._folder.mkdir(parents=True, exist_ok=True)
-        _sync_directory(self._folder.parent)
+        sync(self._folder.parent)
         draft = self._folder / f"{request_id}.draft"
         try:
             with draft.open("xb") as out:
@@ -80,7 +82,7 @@ class RequestBox:
             draft.rename(self._path(request_id))
         finally:
             draft.unlink(missing_ok=True)
-        _sync_directory(self._folder)
+        sync(self._folder)
         return request
 
     def pending(self) -> list[Request]:
@@ -108,7 +110,7 @@ class RequestBox:
             except OSError as error:
                 self._tell(f"{path.name} stays", f"{path} cannot be removed and is taken up again: {error}")
         if removed:
-            _sync_directory(self._folder)
+            sync(self._folder)
 
     def _read(self, path: Path) -> Request | None:
         try:
@@ -129,11 +131,3 @@ class RequestBox:
         if name not in self._told:
             self._told.add(name)
             log.warning("%s", what)
-
-
-def _sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
+from warren.snapshot.durable import sync
 from warren.snapshot.manifest import File, Manifest, from_json, to_json
 
 KINDS = ("partitions", "groups", "heads", "layouts")
@@ -138,7 +139,7 @@ class Store:
     def publish(self, manifest: Manifest) -> None:
         """Make the manifest appear, whole and exclusively; Fenced when another writer was first."""
         for kind in KINDS:
-            _sync_directory(self.root / kind)
+            sync(self.root / kind)
         final = self._manifest_path(manifest.sequence)
         draft = final.with_name(f"{final.name}.{uuid.uuid4().hex[:12]}.draft")
         fault_point("before-manifest")
@@ -154,7 +155,7 @@ class Store:
             raise self._fenced(manifest.sequence) from None
         finally:
             draft.unlink(missing_ok=True)
-        _sync_directory(final.parent)
+        sync(final.parent)
         fault_point("after-manifest")
 
     def remove(self, sequences: Iterable[int], files: Iterable[str]) -> None:
@@ -202,11 +203,3 @@ class Store:
 
     def _manifest_path(self, sequence: int) -> Path:
         return self.root / "manifests" / f"{sequence:020d}.json"
-
-
-def _sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
