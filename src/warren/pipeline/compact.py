@@ -3,7 +3,7 @@
 Keys are compared as bytes and decoded once each, however often they occur; rows never become Python objects.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from warren.domain.records import Kind, decode_commits, decode_group_names, deco
 from warren.domain.rejects import REJECT_WORDS, Reject
 from warren.domain.windows import keep_newest
 from warren.pipeline.pieces import flags, numbers, piece, pieces_of, whole
-from warren.pipeline.plan import CyclePlan, PlannedSource
+from warren.pipeline.plan import CyclePlan, GroupFilter
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, Piece
 from warren.pipeline.worker import settle
 
@@ -184,7 +184,8 @@ class _Task:
         wanted = np.zeros(place.size, dtype=np.bool_)
         for number in np.unique(source):
             rows = source == number
-            wanted[rows] = accepted(group, self._plan.sources[int(number)], self._plan)[place[rows]]
+            filters = self._plan.sources[int(number)].filters
+            wanted[rows] = accepted(group, filters, self._plan.storage_filter)[place[rows]]
         return wanted
 
     def _owners(self, raw: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -271,15 +272,14 @@ def keep_wanted(table: pa.Table, plan: CyclePlan) -> pa.Table:
     wanted = np.zeros(table.num_rows, dtype=np.bool_)
     for source in plan.sources:
         rows = cluster == source.cluster
-        wanted[rows] |= accepted(groups.dictionary, source, plan)[place[rows]]
+        wanted[rows] |= accepted(groups.dictionary, source.filters, plan.storage_filter)[place[rows]]
     return table.filter(pa.array(wanted))
 
 
-def accepted(group: pa.StringArray, source: PlannedSource, plan: CyclePlan) -> Bools:
+def accepted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> Bools:
     """Whether the storage section and any consumer section of a source accept each group."""
-    storage = plan.storage_filter
     taken = np.zeros(len(group), dtype=np.bool_)
-    for wish in source.filters:
+    for wish in filters:
         taken |= accepts(group, wish.allowlist, wish.denylist)
     return taken & accepts(group, storage.allowlist, storage.denylist)
 

@@ -131,14 +131,20 @@ def _topics(snapshot: Snapshot, sink: Sink) -> Points:
     clusters, topics = _chunk(layout, "cluster"), _chunk(layout, "topic")
     is_wanted = _is_known(clusters, snapshot.manifest, sink) & fits(topics, sink.topics_include, sink.topics_exclude)
     kept = np.flatnonzero(is_wanted)
-    count, first = np.asarray(layout["partitions"])[kept].astype(np.int64), np.asarray(layout["first_row"])[kept]
-    topic = np.repeat(kept, count)
-    partition = np.arange(topic.size) - np.repeat(np.cumsum(count) - count, count)
-    offset = heads[np.repeat(first, count) + partition]
+    topic, partition, row = partitions_of(layout, kept)
+    offset = heads[row]
     is_there = offset != UNKNOWN
     rows = pa.array(topic[is_there])
     tags = {"cluster": clusters.take(rows), "topic": topics.take(rows), "partition": _numbers(partition[is_there])}
     return Points("burrow_topic", tags, {}, {"offset": offset[is_there]})
+
+
+def partitions_of(layout: pa.Table, topics: Ints) -> tuple[Ints, Ints, Ints]:
+    """The partitions of some topics of a layout: the row of its topic, its number, and its place among the heads."""
+    count, first = np.asarray(layout["partitions"])[topics].astype(np.int64), np.asarray(layout["first_row"])[topics]
+    topic = np.repeat(topics, count)
+    partition = np.arange(topic.size) - np.repeat(np.cumsum(count) - count, count)
+    return topic, partition, np.repeat(first, count) + partition
 
 
 def _partitions(table: pa.Table, manifest: Manifest, sink: Sink) -> Points:

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config import Config, to_spark_options
-from warren.domain.filters import accepts
 from warren.domain.globs import fits
 from warren.domain.records import Kind, decode_commits, decode_keys
 from warren.domain.rejects import Reject
+from warren.pipeline.compact import accepted
 from warren.pipeline.plan import GroupFilter
 from warren.pipeline.planning import offsets_topics
 from warren.sinks.lake.progress import Stretch
@@ -133,11 +133,7 @@ def _is_wanted(table: pa.Table, number: np.ndarray, sources: Sequence[OffsetsTop
     wanted = fits(cluster, *scope.clusters) & fits(group, *scope.groups) & fits(topic, *scope.topics)
     for at in np.unique(number):
         source, own = sources[at], number == at
-        names = group.filter(pa.array(own))
-        taken = np.zeros(len(names), dtype=np.bool_)
-        for wish in source.filters:
-            taken |= accepts(names, wish.allowlist, wish.denylist)
-        wanted[own] &= taken & accepts(names, source.storage.allowlist, source.storage.denylist)
+        wanted[own] &= accepted(group.filter(pa.array(own)), source.filters, source.storage)
     return wanted
 
 

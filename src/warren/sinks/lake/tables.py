@@ -16,6 +16,7 @@ from warren.domain.globs import fits, glob_regex
 from warren.domain.rules import Reason, Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.lake.samples import GROUPS, HEADS, LAYOUT, PARTITIONS, Sample
+from warren.sinks.points import partitions_of
 
 PARTITIONED_BY = ("date", "cluster")
 
@@ -134,10 +135,7 @@ def _heads(at_ms: int, folder: Path, scope: Scope) -> pa.Table:
     layout, heads = (pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all() for name in (LAYOUT, HEADS))
     clusters, topics = layout["cluster"].combine_chunks(), layout["topic"].combine_chunks()
     kept = np.flatnonzero(fits(clusters, *scope.clusters) & fits(topics, *scope.topics))
-    count, first = np.asarray(layout["partitions"])[kept].astype(np.int64), np.asarray(layout["first_row"])[kept]
-    topic = np.repeat(kept, count)
-    partition = np.arange(topic.size) - np.repeat(np.cumsum(count) - count, count)
-    row = np.repeat(first, count) + partition
+    topic, partition, row = partitions_of(layout, kept)
     is_there = np.asarray(heads["head"])[row] != UNKNOWN
     row, topic, partition = row[is_there], topic[is_there], partition[is_there]
     return pa.table(
