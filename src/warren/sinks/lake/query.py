@@ -1,5 +1,6 @@
 """`warren history`: questions in SQL about the past, answered by Spark from the lake or from Warren's own history."""
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,8 @@ def run_query(config: Config, sql: str, sink: str | None, limit: int, as_format:
     if not _QUERY.match(sql):
         raise WarrenError('only questions are answered, such as "SELECT * FROM groups LIMIT 10"')
     lake = lake_of(config, sink)
+    # It would print the whole trace of a mistyped name, of which we say what is needed.
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     notes = Console(stderr=True, highlight=False)
     with notes.status("starting Spark ..."):
         spark = lake_session(lake or LakeSink("history", path="/", master="local[*]"))
