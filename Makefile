@@ -36,7 +36,7 @@ test-long: $(INSTALLED) $(DASHBOARD) ## run the rehearsals that are too long for
 check: $(INSTALLED) $(NODE_MODULES) ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy src tests deploy $(wildcard benchmarks)
+	$(BIN)/mypy src packages tests deploy $(wildcard benchmarks)
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
 
@@ -63,7 +63,7 @@ hooks: $(INSTALLED) ## run the checks before each git commit
 
 clean: ## remove .venv, caches and build output
 	rm -rf $(VENV) build dist dashboard/node_modules src/warren/web/static .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests deploy benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src packages tests deploy benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -25,16 +25,16 @@ from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
 from warren.app import LOOK_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
+from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
 from warren.java import java_home, spark_connector_jars
+from warren.kafka.sampler import ClusterSamplers
+from warren.kafka.samples import ClusterSample
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.session import start_session
 from warren.sinks.process import sinks
-from warren.snapshot.sinks import read_status
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample
-from warren.sources.watch import Watch
+from warren.spark.session import start_session
 
 PARTITIONS = 100_000
 TRIGGER_S = 10
@@ -93,7 +93,7 @@ def _changes(parts: ExitStack, bootstrap: str) -> Sink:
 class Judging:
     """Cycles in which every partition commits once, on the beat."""
 
-    def __init__(self, config: Config, rehearsal: Rehearsal, watch: Watch, spark: SparkSession) -> None:
+    def __init__(self, config: Config, rehearsal: Rehearsal, watch: ClusterSamplers, spark: SparkSession) -> None:
         self._config = config
         self._rehearsal = rehearsal
         self._watch = watch
@@ -146,7 +146,7 @@ def judging(spark: SparkSession, bootstrap: str) -> Iterator[Judging]:
             {name: Consumer(name, name, (bootstrap,), offsets_topic=t) for name, t in rehearsal.topics.items()},
             pipeline=Pipeline(max_records=50_000_000, data_dir=Path(folder)),
         )
-        with Watch(targets(config), 2) as watch:
+        with ClusterSamplers(targets(config), 2) as watch:
             rehearsal.commit(INTERVALS)
             made = Judging(config, rehearsal, watch, spark)
             for _ in range(WARM_UP):

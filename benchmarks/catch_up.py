@@ -17,10 +17,10 @@ from warren.app import LOOK_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
 from warren.java import java_home, spark_connector_jars
+from warren.kafka.sampler import ClusterSamplers
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.session import start_session
 from warren.snapshot.store import Store
-from warren.sources.watch import Watch
+from warren.spark.session import start_session
 
 OFFSETS_TOPIC = "bench-offsets"
 
@@ -49,7 +49,7 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
     rows: list[dict[str, object]] = []
     rates = []
     partitions = 0
-    with Watch(targets(config), 1) as watch:
+    with ClusterSamplers(targets(config), 1) as watch:
         watch.sample(LOOK_TIMEOUT_S)
         spark = start_session("local[*]", spark_connector_jars(), java_home())
         for repeat in range(repeats):

@@ -34,11 +34,11 @@ from warren.app import LOOK_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
 from warren.java import java_home, spark_connector_jars
+from warren.kafka.sampler import ClusterSamplers
+from warren.kafka.samples import OWNERS, ClusterSample, Topic, to_table
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.session import start_session
 from warren.snapshot.store import Store
-from warren.sources.samples import OWNERS, ClusterSample, Topic, to_table
-from warren.sources.watch import Watch
+from warren.spark.session import start_session
 
 INTERVALS = 10
 WARM_UP = 5
@@ -142,7 +142,7 @@ def measure(
         pipeline=Pipeline(max_records=50_000_000),
     )
     taken: list[dict[str, int]] = []
-    with Watch(targets(config), 2) as watch:
+    with ClusterSamplers(targets(config), 2) as watch:
         looked: dict[str, ClusterSample] = {}
         runner = Cycles(config, spark, Store(folder / "data"), lambda: looked, lambda _: None)
         rehearsal.commit(INTERVALS)

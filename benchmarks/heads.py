@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.conditions import cpu_s, show
-from warren.app import LOOK_TIMEOUT_S, LookAhead
+from warren.app import LOOK_TIMEOUT_S, SampleAhead
 from warren.demo.broker import Kafka
-from warren.sources.samples import ClusterSample, Target
-from warren.sources.watch import Watch
+from warren.kafka.sampler import ClusterSamplers
+from warren.kafka.samples import ClusterSample, SamplingTarget
 
 TOPIC_WIDTH = 100
 TRIGGER_S = 2.0
@@ -47,7 +47,7 @@ def main() -> None:
 def measure(bootstrap: str, partitions: int, looks: int) -> dict[str, object]:
     """Look again and again, as `warren run` does: begun so that it is done when the cycle is due."""
     took, waited = [], []
-    with Watch([Target("bench", {"bootstrap.servers": bootstrap})], 1) as watch:
+    with ClusterSamplers([SamplingTarget("bench", {"bootstrap.servers": bootstrap})], 1) as watch:
 
         def look() -> ClusterSample:
             began = time.monotonic()
@@ -60,7 +60,7 @@ def measure(bootstrap: str, partitions: int, looks: int) -> dict[str, object]:
         took.clear()
         (process,) = (child.pid or 0 for child in multiprocessing.active_children())
         used = cpu_s(process)
-        ahead = LookAhead(lambda: {"bench": look()})
+        ahead = SampleAhead(lambda: {"bench": look()})
         for _ in range(looks):
             due = time.monotonic() + TRIGGER_S
             ahead.prepare(due)

@@ -12,9 +12,9 @@ from pathlib import Path
 from benchmarks.conditions import cpu_s, show
 from benchmarks.snapshots import record
 from warren.config.sinks import LakeSink
+from warren.delivery.sink_status import sink_folder
 from warren.sinks.lake.session import lake_session
 from warren.sinks.lake.worker import LakeWorker
-from warren.snapshot.sinks import sink_folder
 
 INTERVALS = 10
 JOBS = 3

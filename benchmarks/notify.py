@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.conditions import show
+from tests.incidents.test_pipeline import OK, STALL, START, Scene
 from tests.kit.receivers import receiving
-from tests.notify.test_keeper import OK, STALL, START, Scene
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.demo.broker import Kafka
-from warren.domain.rules import Status
-from warren.notify.journal import Journal
-from warren.notify.keeper import IncidentKeeper
-from warren.notify.listeners import Audiences, to_audience
-from warren.notify.office import office
-from warren.notify.shared_book import SharedBook
+from warren.domain.status import Status
+from warren.incidents.pipeline import IncidentPipeline
+from warren.incidents.recipients import NotificationRouter, to_notifier_filter
+from warren.incidents.store.changelog import Changelog
+from warren.incidents.store.replicated import ReplicatedStore
+from warren.notify.notifiers import office
 
 GROUPS, PARTITIONS = 10_000, 20
 LETTERS = 1_000
@@ -41,10 +41,10 @@ def _decided(kafka: Kafka, *, is_shared: bool, storm: int) -> dict[str, object]:
     with _scene() as scene:
         if is_shared:
             scene.book.close()
-            journal = Journal({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
-            scene.book = SharedBook(scene.root, journal)
+            journal = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
+            scene.book = ReplicatedStore(scene.root, journal)
             scene.book.take_over()
-        scene.keeper = IncidentKeeper(scene.book, scene.store, 30, Audiences([to_audience(hook)]))
+        scene.keeper = IncidentPipeline(scene.book, scene.store, 30, NotificationRouter([to_notifier_filter(hook)]))
         bad = _seconds(scene, STALL, 0)
         same = _seconds(scene, STALL, 10)
         good = _seconds(scene, OK, 20)
@@ -75,7 +75,7 @@ def _sent() -> dict[str, object]:
             {"one": Cluster("one", servers)}, {"one": Consumer("one", "one", servers)}, notifiers={"hook": hook}
         )
         with office(config, scene.book) as (audiences, wake):
-            scene.keeper = IncidentKeeper(scene.book, scene.store, 30, audiences, wake)
+            scene.keeper = IncidentPipeline(scene.book, scene.store, 30, audiences, wake)
             groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(LETTERS)}
             scene.keeper.take(scene.made(START, groups))
 

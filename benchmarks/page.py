@@ -18,7 +18,7 @@ from benchmarks.conditions import show
 from benchmarks.snapshots import record
 from tests.kit.browsers import a_browser
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
-from warren.sinks.history import HistoryWriter
+from warren.history.write import HistoryWriter
 from warren.web.process import WebServer
 
 TURNS = 5

@@ -16,13 +16,13 @@ from benchmarks.conditions import cpu_s, show
 from benchmarks.snapshots import record
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
+from warren.delivery.sink_status import read_status, sink_folder
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
 from warren.sinks.worker import SinkWorker, Writer
-from warren.snapshot.sinks import read_status, sink_folder
 
 PARTITIONS = 100_000
 INTERVALS = 3

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from benchmarks.load import PARTITIONS_PER_GROUP, group_name, topic_name
 from warren.domain.rules import Limits
+from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.head_files import HeadFiles, thinned
 from warren.pipeline.judge import judge_buckets
-from warren.pipeline.outcome import from_summary
-from warren.pipeline.pieces import piece, pieces_of
+from warren.pipeline.next_manifest import from_summary
 from warren.pipeline.plan import CyclePlan, PlannedCluster
 from warren.pipeline.schemas import COMMITS, OWNERS, Piece
+from warren.pipeline.shuffle import piece, pieces_of
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, Topic
 
 BUCKETS = 8
 INTERVALS = 10

@@ -9,21 +9,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from warren.config import Config, to_librdkafka
+from warren.config import Config
 from warren.errors import WarrenError
+from warren.history.write import HistoryWriter
 from warren.java import java_home, spark_connector_jars
+from warren.kafka.options import to_librdkafka
+from warren.kafka.sampler import ClusterSamplers
+from warren.kafka.samples import ClusterSample, SamplingTarget
 from warren.logs import set_level
-from warren.notify.desk import desk
+from warren.notify.leadership import desk
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.planning import offsets_topics
-from warren.pipeline.session import start_session
-from warren.sinks.history import HistoryWriter
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, Target
-from warren.sources.watch import Watch
+from warren.sources.offsets_topic import offsets_topics
+from warren.spark.session import start_session
 from warren.web.process import WebServer
 
 log = logging.getLogger(__name__)
@@ -40,9 +41,9 @@ def running(config: Config) -> Iterator["Warren"]:
     """All parts of a Warren, started; stopped in reverse when the block is left."""
     with contextlib.ExitStack() as parts:
         os.environ["WARREN_PID"] = str(os.getpid())
-        watch = Watch(targets(config), min(len(config.clusters), os.cpu_count() or 1))
+        watch = ClusterSamplers(targets(config), min(len(config.clusters), os.cpu_count() or 1))
         parts.callback(watch.close)
-        ahead = LookAhead(lambda: watch.sample(LOOK_TIMEOUT_S))
+        ahead = SampleAhead(lambda: watch.sample(LOOK_TIMEOUT_S))
         parts.callback(ahead.close)
         web = WebServer(config)
         parts.callback(web.close)
@@ -77,11 +78,11 @@ def _followed(parts: contextlib.ExitStack, name: str, take: Follow) -> Follow:
     return follower.follow
 
 
-def targets(config: Config) -> list[Target]:
+def targets(config: Config) -> list[SamplingTarget]:
     """Every cluster to watch and the offsets topics it holds."""
     topics = offsets_topics(config)
     return [
-        Target(
+        SamplingTarget(
             name,
             to_librdkafka(cluster, config.profile_of(cluster)),
             tuple(sorted(topic for owner, topic in topics if owner == name)),
@@ -91,7 +92,7 @@ def targets(config: Config) -> list[Target]:
     ]
 
 
-class LookAhead:
+class SampleAhead:
     """Looks at the clusters ahead of the cycle that needs it, so that the cycle does not wait for 100,000 heads."""
 
     def __init__(self, look: Callable[[], Mapping[str, ClusterSample]]) -> None:
@@ -128,7 +129,7 @@ class Warren:
     """The judging loop, and where the API answers."""
 
     def __init__(
-        self, cycles: Cycles, ahead: LookAhead, urls: Sequence[str] = (), follow: Sequence[Follow] = ()
+        self, cycles: Cycles, ahead: SampleAhead, urls: Sequence[str] = (), follow: Sequence[Follow] = ()
     ) -> None:
         self.cycles = cycles
         self.urls = urls

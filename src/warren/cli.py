@@ -142,7 +142,7 @@ def _command(
 def _check(options: argparse.Namespace) -> int:
     from warren.config import read
     from warren.config.summary import summary, verdict
-    from warren.notify.office import check_templates
+    from warren.notify.notifiers import check_templates
 
     config, findings = read(options.config_dir)
     if config is not None:
@@ -188,7 +188,7 @@ def _run(options: argparse.Namespace) -> int:
     from warren.app import running
     from warren.config import General
     from warren.daemon import pid_in
-    from warren.notify.office import refuse_bad_templates
+    from warren.notify.notifiers import refuse_bad_templates
 
     config = _settings(options)
     refuse_bad_templates(config)
@@ -248,7 +248,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _notify(options: argparse.Namespace) -> int:
     from warren.config import load
-    from warren.notify.office import refuse_bad_templates, send_sample
+    from warren.notify.notifiers import refuse_bad_templates, send_sample
 
     config = load(options.config_dir)
     refuse_bad_templates(config)

@@ -9,8 +9,10 @@ WarrenError
 │   ├── CorruptSnapshot  a file is missing, cut short or not what its manifest says
 │   └── Fenced           another writer took over the data directory
 ├── ClusterError         a Kafka cluster did not answer or refused
-├── OutOfStep            the incidents that several Warrens share could not be read or written
+├── ReplicationError            the incidents that several Warrens share could not be read or written
 ├── RequestError         an HTTP request that cannot be understood or met
+├── RefusedError         a receiver or server will never take a message; sending it again would not help
+├── BusyError            a receiver has said how long to wait before the next attempt
 └── DemoError            the demo's own Kafka or consumers did not come up
 """
 
@@ -61,7 +63,7 @@ class ClusterError(WarrenError):
     """A Kafka cluster did not answer, or refused."""
 
 
-class OutOfStep(WarrenError):  # noqa: N818
+class ReplicationError(WarrenError):
     """The incidents that several Warrens share could not be read or written; they are read anew before more is done."""
 
 
@@ -75,3 +77,15 @@ class RequestError(WarrenError):
 
 class DemoError(WarrenError):
     """The demo's own Kafka or its consumers did not come up."""
+
+
+class RefusedError(WarrenError):
+    """A receiver that is well has refused a letter for what it is: sending it again would not help."""
+
+
+class BusyError(WarrenError):
+    """A receiver has said how long it does not want to be asked again."""
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s

@@ -12,7 +12,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from warren.domain.reasons import Facts, explain
-from warren.domain.rules import Evidence, Limits, Reason, Status, judge
+from warren.domain.rules import Evidence, Limits, Reason, judge
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, empty
 
 CHUNK = 20_000

@@ -44,7 +44,7 @@ def _main(main: Main, argument: Any, connection: Connection, level: int) -> None
     os._exit(0)
 
 
-class KeptProcess:
+class SupervisedProcess:
     """Keeps a process running beside this one."""
 
     def __init__(

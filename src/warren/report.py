@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from warren.domain.reasons import in_words
-from warren.domain.rules import Reason, Status
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import NoSnapshot, WarrenError
 from warren.snapshot.reader import Snapshot, SnapshotReader, status_name

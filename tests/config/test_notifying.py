@@ -103,7 +103,7 @@ def test_a_mistake_in_them_is_told(tmp_path: Path, text: str, expected: str) -> 
 )
 def test_incidents_are_shared_where_several_may_notify(tmp_path: Path, text: str, rivals: bool, shared: bool) -> None:
     config = loaded(tmp_path, SMALLEST + text)
-    assert (config.has_rivals, config.has_shared_incidents) == (rivals, shared)
+    assert (config.has_leader_election, config.has_replicated_incidents) == (rivals, shared)
 
 
 def test_the_lock_and_the_place_of_incidents(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ from warren.demo.workload.cast import demo_cast
 from warren.demo.workload.committers import rewound_offset
 from warren.demo.workload.producer import messages_due
 from warren.demo.workload.topics import admin
-from warren.domain.records import Kind, decode_commits, decode_keys
 from warren.errors import DemoError
+from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 
 INTERVALS = 10
 RATE = 300.0
@@ -56,7 +56,7 @@ def commits_in(bootstrap: str, isolation: str) -> Offsets:
     values = decode_commits(pa.array([value for _, value in records], pa.binary()))
     found: Offsets = {}
     for row, (kind, group) in enumerate(zip(keys.kind, keys.group.to_pylist(), strict=True)):
-        if kind == Kind.COMMIT and not values.is_tombstone[row]:
+        if kind == RecordKind.COMMIT and not values.is_tombstone[row]:
             where = group, int(keys.partition[row])
             found.setdefault(where, []).append(int(values.offset[row]))
     return found

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.models.expr import TypeMath
 from deploy.grafana.define.boards import BOARDS
 from deploy.grafana.define.build import BACKENDS, text_of
 from tests.kit.grafana import DASHBOARDS, PROVISIONING, Json, boards, panels
-from warren.domain.rules import Status
+from warren.domain.status import Status
 
 FILES = sorted(DASHBOARDS.glob("*/*.json"))
 README = DASHBOARDS.parent / "README.md"

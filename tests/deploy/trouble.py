@@ -12,14 +12,15 @@ from tests.kit.plans import cluster_state
 from tests.kit.servers import Town, server_config
 from warren.config import Cluster, Config, Notifier
 from warren.config.sinks import InfluxSink
-from warren.domain.incidents import Event
-from warren.domain.rejects import REJECT_WORDS, Reject
-from warren.notify.book import Book, Page
-from warren.notify.postman import Postman, RefusedError
-from warren.notify.sample import sample_letter
-from warren.snapshot.letters import Letter
+from warren.delivery.sink_status import SinkStatus, sink_folder, write_status
+from warren.errors import RefusedError
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.incidents.store.writer import IncidentStore, StoreUpdate
+from warren.kafka.records.rejects import REJECT_WORDS, Reject
+from warren.notify.delivery import NotifierDelivery
+from warren.notify.templates.sample import sample_notification
 from warren.snapshot.manifest import Position, Source
-from warren.snapshot.sinks import SinkStatus, sink_folder, write_status
 
 SHIPPED = ROOT / "deploy" / "prometheus"
 RULES = sorted((SHIPPED / "rules").glob("*.yml"))
@@ -104,17 +105,17 @@ def sink_in_trouble(data: Path, lost: int) -> None:
 
 def letters(data: Path, *, is_first_refused: bool = False) -> None:
     """Letters that nobody takes, the first of them for good."""
-    book = Book(data)
+    book = IncidentStore(data)
     try:
-        opened = sample_letter("hook", Event.OPEN)
+        opened = sample_notification("hook", Event.OPEN)
         if not is_first_refused:
-            book.write(Page(letters=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)]))
+            book.write(StoreUpdate(letters=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)]))
             return
 
-        def refuse(_: Letter) -> None:
+        def refuse(_: Notification) -> None:
             raise RefusedError("no")
 
-        Postman("hook", book, refuse).deliver_next()
+        NotifierDelivery("hook", book, refuse).deliver_next()
     finally:
         book.close()
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warren.domain.lag import lag_bounds
-from warren.domain.rules import Evidence, Limits, Reason, Status, Verdicts, judge
+from warren.domain.rules import Evidence, Limits, Reason, Verdicts, judge
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, empty
 
 MINUTE = 60_000

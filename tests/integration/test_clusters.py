@@ -73,7 +73,7 @@ def settled(seen: Seen, cluster: str, fates: Mapping[str, str]) -> bool:
 
 
 @dataclass
-class Story:
+class Summary:
     """What was published in each chapter."""
 
     record: Recorder
@@ -110,12 +110,12 @@ def sections(**clusters: Kafka) -> Sections:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Summary]:
     """Two clusters, one dies and comes back; then one is removed and a third added, which loses a broker."""
     with contextlib.ExitStack() as parts:
         north, south = parts.enter_context(Kafka()), parts.enter_context(Kafka())
         run = WarrenRun(tmp_path_factory.mktemp("clusters"), sections(north=north, south=south))
-        told = Story(parts.enter_context(Recorder(run.data)))
+        told = Summary(parts.enter_context(Recorder(run.data)))
         parts.enter_context(workload(north, NORTH))
         with workload(south, SOUTH), run:
             told.wait_settled(run, "north", NORTH)
@@ -138,7 +138,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield told
 
 
-def tell_of_three_brokers(told: Story, run: WarrenRun, north: Kafka, parts: contextlib.ExitStack) -> None:
+def tell_of_three_brokers(told: Summary, run: WarrenRun, north: Kafka, parts: contextlib.ExitStack) -> None:
     trio = parts.enter_context(Kafka(brokers=3))
     with workload(trio, TRIO):
         run.configure(sections(north=north, trio=trio))
@@ -157,7 +157,7 @@ def tell_of_three_brokers(told: Story, run: WarrenRun, north: Kafka, parts: cont
         told.references["trio"] = Reference(read_topic(trio.bootstrap, "__consumer_offsets"))
 
 
-def test_groups_of_the_same_name_are_judged_by_their_own_cluster(story: Story) -> None:
+def test_groups_of_the_same_name_are_judged_by_their_own_cluster(story: Summary) -> None:
     chapter = story.snapshots("both are there")
     assert len(chapter) >= CYCLES
     for seen in chapter:
@@ -166,14 +166,14 @@ def test_groups_of_the_same_name_are_judged_by_their_own_cluster(story: Story) -
 
 
 @pytest.mark.parametrize("chapter", ["south is away", "south is back"])
-def test_the_verdicts_of_the_living_cluster_do_not_change(story: Story, chapter: str) -> None:
+def test_the_verdicts_of_the_living_cluster_do_not_change(story: Summary, chapter: str) -> None:
     snapshots = story.snapshots(chapter)
     assert len(snapshots) >= CYCLES
     for seen in snapshots:
         assert settled(seen, "north", NORTH), seen.why("north", "billing")
 
 
-def test_the_living_cluster_is_as_fresh_as_before(story: Story) -> None:
+def test_the_living_cluster_is_as_fresh_as_before(story: Summary) -> None:
     def age_ms(chapter: str) -> float:
         ages = [s.published_s * 1000 - s.manifest.clusters["north"].looked_at_ms for s in story.snapshots(chapter)]
         return statistics.median(ages)
@@ -187,7 +187,7 @@ def test_the_living_cluster_is_as_fresh_as_before(story: Story) -> None:
         assert of("south is away") <= 2 * max(of("both are there"), TRIGGER_S * 1000)
 
 
-def test_the_groups_of_the_dead_cluster_are_unknown_since_when(story: Story) -> None:
+def test_the_groups_of_the_dead_cluster_are_unknown_since_when(story: Summary) -> None:
     before = story.snapshots("both are there")[-1]
     away = story.snapshots("south is away")
     assert len({seen.manifest.clusters["south"].unknown_since_ms for seen in away}) == 1
@@ -201,32 +201,32 @@ def test_the_groups_of_the_dead_cluster_are_unknown_since_when(story: Story) -> 
             assert seen.verdicts("south", name) == {VERDICT[kind]}
 
 
-def test_a_cluster_that_is_back_is_judged_again(story: Story) -> None:
+def test_a_cluster_that_is_back_is_judged_again(story: Summary) -> None:
     for seen in story.snapshots("south is back"):
         assert settled(seen, "south", SOUTH)
         assert seen.manifest.clusters["south"].error is None
 
 
 @pytest.mark.parametrize("cluster", ["north", "south", "trio"])
-def test_nothing_is_lost(story: Story, cluster: str) -> None:
+def test_nothing_is_lost(story: Summary, cluster: str) -> None:
     snapshots = [seen for seen in story.record.seen if cluster in seen.manifest.clusters]
     assert_windows_equal(snapshots, cluster, story.references[cluster])
 
 
-def test_a_removed_cluster_is_gone_and_an_added_one_is_there(story: Story) -> None:
+def test_a_removed_cluster_is_gone_and_an_added_one_is_there(story: Summary) -> None:
     first = story.snapshots("south is removed and trio added")[0]
     assert first.manifest.clusters.keys() == {"north", "trio"}
     assert {cluster for cluster, _ in first.groups} <= {"north", "trio"}
 
 
-def test_a_restart_with_other_clusters_keeps_the_windows_of_those_that_stay(story: Story) -> None:
+def test_a_restart_with_other_clusters_keeps_the_windows_of_those_that_stay(story: Summary) -> None:
     first = story.snapshots("south is removed and trio added")[0]
     assert settled(first, "north", NORTH)
     assert all(row["complete"] == 1.0 for (c, _, _, _), row in first.partitions.items() if c == "north")
 
 
 @pytest.mark.parametrize("chapter", ["a broker is killed", "the broker is back"])
-def test_a_broker_of_three_goes_and_comes_back_without_a_wrong_verdict(story: Story, chapter: str) -> None:
+def test_a_broker_of_three_goes_and_comes_back_without_a_wrong_verdict(story: Summary, chapter: str) -> None:
     snapshots = story.snapshots(chapter)
     assert len(snapshots) >= CYCLES
     for seen in snapshots:
@@ -235,6 +235,6 @@ def test_a_broker_of_three_goes_and_comes_back_without_a_wrong_verdict(story: St
             assert seen.verdicts("trio", name) <= {"OK", VERDICT[kind]}, seen.why("trio", name)
 
 
-def test_the_cluster_of_three_is_judged_while_a_broker_is_away(story: Story) -> None:
+def test_the_cluster_of_three_is_judged_while_a_broker_is_away(story: Summary) -> None:
     last = story.snapshots("a broker is killed")[-1]
     assert last.manifest.clusters["trio"].unknown_since_ms is None

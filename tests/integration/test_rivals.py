@@ -19,9 +19,9 @@ from tests.kit.warrens import Sections, WarrenRun, sections_for, wait_for
 from tests.kit.zookeeper import ZooKeeperServer
 from warren.demo.broker import Kafka
 from warren.demo.workload import Producer, create_topics, stop_all
-from warren.snapshot.incident_file import reading
-from warren.snapshot.incidents import Wanted, read_incidents
-from warren.snapshot.notifiers import read_duty
+from warren.incidents.store.database import reading
+from warren.incidents.store.incidents import IncidentQuery, read_incidents
+from warren.incidents.store.notifier_status import read_leadership
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -107,7 +107,7 @@ def test_the_active_one_is_killed_twenty_times_and_every_event_is_told_once(
         runs = [parts.enter_context(WarrenRun(tmp_path / name, toml)) for name in ("a", "b")]
 
         def active() -> WarrenRun | None:
-            found = [run for run in runs if run.is_running and read_duty(run.data).state == "active"]
+            found = [run for run in runs if run.is_running and read_leadership(run.data).state == "active"]
             return found[0] if len(found) == 1 else None
 
         for number in range(KILLS):
@@ -122,14 +122,14 @@ def test_the_active_one_is_killed_twenty_times_and_every_event_is_told_once(
         run = wait_for(active, "one notifies at last")
 
         def is_over() -> bool:
-            entries = read_incidents(run.data, Wanted(limit=1000))
+            entries = read_incidents(run.data, IncidentQuery(limit=1000))
             with reading(run.data) as book:
                 assert book is not None
                 left = book.execute("SELECT count(*) FROM letters WHERE sent_ms IS NULL").fetchone()[0]
             return bool(entries) and all(one.incident.closed_ms for one in entries) and not left
 
         wait_for(is_over, "all incidents are over, and all is told")
-        entries = read_incidents(run.data, Wanted(limit=1000, group=GROUP))
+        entries = read_incidents(run.data, IncidentQuery(limit=1000, group=GROUP))
         for receiver in (hook, late):
             told = {one.key: one.event for one in receiver.got}
             by_incident = {

@@ -15,9 +15,9 @@ from tests.kit.reference import read_topic, windows_of
 from tests.kit.warrens import Recorder, Seen, WarrenRun, sections_for, see, wait_for
 from warren.demo.broker import Kafka
 from warren.demo.workload import Healthy, Producer, Stalled, create_topics, fill_topic, stop_all
-from warren.domain.records import Kind, decode_keys
 from warren.domain.rules import Reason
 from warren.domain.windows import UNKNOWN
+from warren.kafka.records.commits import RecordKind, decode_keys
 from warren.snapshot.reader import Snapshot, status_name
 
 pytestmark = pytest.mark.timeout(600)
@@ -257,5 +257,5 @@ def _sources(bootstrap: str) -> Iterator[tuple[int, str, str, int]]:
     keys = decode_keys(pa.array([record.key for record in records], pa.binary()))
     groups, topics = keys.group.to_pylist(), keys.topic.to_pylist()
     for row, record in enumerate(records):
-        if keys.kind[row] == Kind.COMMIT:
+        if keys.kind[row] == RecordKind.COMMIT:
             yield record.partition, groups[row], topics[row], int(keys.partition[row])

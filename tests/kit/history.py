@@ -11,7 +11,7 @@ from tests.kit.servers import INTERVALS, Town, server_config
 from warren.config import Cluster, Config
 from warren.config.outward import Notifier
 from warren.config.sinks import InfluxSink, Sink
-from warren.domain.rules import Status
+from warren.domain.status import Status
 from warren.sinks.points import Points, points_of
 from warren.snapshot.manifest import ClusterState, Position, Source
 from warren.snapshot.reader import Snapshot

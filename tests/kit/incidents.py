@@ -2,18 +2,22 @@
 
 from typing import Any
 
-from warren.domain.incidents import Change, Event, Incident
-from warren.domain.rules import Status
-from warren.snapshot.incidents import Entry
-from warren.snapshot.letters import Letter
+from warren.domain.status import Status
+from warren.incidents.model import Event, Incident, StatusChange
+from warren.incidents.store.incidents import IncidentRecord
+from warren.incidents.store.notifications import Notification
 
 
-def incident(name: str, group: str, cluster: str = "one", closed_ms: int | None = None) -> Entry:
+def incident(name: str, group: str, cluster: str = "one", closed_ms: int | None = None) -> IncidentRecord:
     """One that began at 1000."""
-    return Entry(Incident(name, cluster, group, 1000, (Change(1000, Status.ERR),), Status.ERR, closed_ms=closed_ms))
+    return IncidentRecord(
+        Incident(name, cluster, group, 1000, (StatusChange(1000, Status.ERR),), Status.ERR, closed_ms=closed_ms)
+    )
 
 
-def letter(number: int, of: str, listener: str = "hook", event: Event = Event.REMINDER, **changes: Any) -> Letter:
+def letter(number: int, of: str, listener: str = "hook", event: Event = Event.REMINDER, **changes: Any) -> Notification:
     """A message that was due at its number."""
     key = f"{of}/{listener}/{number}"
-    return Letter(key, listener, event, of, number, "one", "g", 1000, number, "it is due", {"status": "ERR"}, **changes)
+    return Notification(
+        key, listener, event, of, number, "one", "g", 1000, number, "it is due", {"status": "ERR"}, **changes
+    )

@@ -10,17 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from warren.domain.buckets import bucket_of
+from warren.domain.matching import GroupFilter
 from warren.domain.rules import Limits
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.compact import to_pieces
+from warren.kafka.samples import ClusterSample, Topic
+from warren.pipeline.decode import to_pieces
 from warren.pipeline.head_files import HeadFiles, thinned
 from warren.pipeline.judge import judge_buckets
-from warren.pipeline.pieces import pieces_of
-from warren.pipeline.plan import CyclePlan, GroupFilter, PlannedCluster, PlannedSource
+from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource
 from warren.pipeline.schemas import COMMITS, OWNERS, SEEDS, Piece
+from warren.pipeline.shuffle import pieces_of
 from warren.snapshot.manifest import Bucket, ClusterState, File, HeadSample, Manifest
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, Topic
 
 NOW = 1_700_000_000_000
 

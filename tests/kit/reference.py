@@ -8,7 +8,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tests.kit.warrens import Seen
-from warren.domain.records import Kind, decode_commits, decode_keys
+from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 
 Key = tuple[str, str, int]
 """Group, topic, partition."""
@@ -91,12 +91,12 @@ class Reference:
         for row, record in enumerate(kept):
             queue = self._queues.setdefault(record.partition, [])
             key = (groups[row], topics[row], int(keys.partition[row]))
-            if keys.kind[row] == Kind.COMMIT:
+            if keys.kind[row] == RecordKind.COMMIT:
                 is_tombstone = bool(values.is_tombstone[row])
                 commit = (int(values.offset[row]), int(values.time_ms[row]), record.offset)
                 queue.append((key, record.offset if is_tombstone else commit))
                 self.committed_ms[key, record.offset] = commit[1]
-            elif keys.kind[row] == Kind.GROUP and record.value is None:
+            elif keys.kind[row] == RecordKind.GROUP and record.value is None:
                 queue.append(((_group_of(record.key), "", -1), record.offset))
 
     def windows(self, positions: Mapping[int, int]) -> dict[Key, list[Slot]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tests.kit.plans import cluster_state, manifest, plan
-from warren.domain.rules import Reason, Status
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.reader import Snapshot
 from warren.snapshot.schemas import GROUPS, PARTITIONS

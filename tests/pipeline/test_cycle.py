@@ -14,18 +14,18 @@ import pytest
 from tests.kit.plans import NOW, Commit, commits_table
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.errors import Fenced
+from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.judge import judge_buckets
-from warren.pipeline.pieces import pieces_of
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.planning import ON_ITS_WAY_MS
+from warren.pipeline.planner import ON_ITS_WAY_MS
 from warren.pipeline.schemas import Piece
+from warren.pipeline.shuffle import pieces_of
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import SnapshotReader
-from warren.snapshot.requests import Kind, RequestBox
+from warren.snapshot.requests import RequestKind, RequestQueue
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, PartitionEnds, Topic
 
 LATE = NOW + 1 + ON_ITS_WAY_MS
 
@@ -35,7 +35,7 @@ class Stage:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = root
-        self.box = RequestBox(root)
+        self.box = RequestQueue(root)
         self.now_ms = NOW
         self.levels: list[str] = []
         self.error: str | None = None
@@ -83,7 +83,7 @@ class Stage:
         return self.cycles.run_once()
 
     def delete(self, asked_at_ms: int, group: str = "g", cluster: str = "c") -> str:
-        return self.box.ask(Kind.DELETE, asked_at_ms, cluster=cluster, group=group).id
+        return self.box.ask(RequestKind.DELETE, asked_at_ms, cluster=cluster, group=group).id
 
     def windows(self) -> dict[str, list[int]]:
         """The groups and the times of their commits, as a reader sees them."""
@@ -162,7 +162,7 @@ def test_a_request_whose_file_outlived_its_taker_is_not_taken_up_twice(
 ) -> None:
     asked = stage.delete(NOW)
     with monkeypatch.context() as patch:
-        patch.setattr(RequestBox, "remove", lambda *_: None)
+        patch.setattr(RequestQueue, "remove", lambda *_: None)
         assert in_force(stage.run(LATE)) == [asked]
     stage.start()
     assert in_force(stage.run(LATE + 1, ("g", LATE))) == [], "it is over, and its file does not call it back"
@@ -170,7 +170,7 @@ def test_a_request_whose_file_outlived_its_taker_is_not_taken_up_twice(
 
 
 def test_a_file_that_cannot_be_removed_takes_nothing_new(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RequestBox, "remove", lambda *_: None)
+    monkeypatch.setattr(RequestQueue, "remove", lambda *_: None)
     stage.delete(NOW)
     for n in range(4):
         stage.run(LATE + n, ("g", LATE + n))
@@ -200,9 +200,9 @@ def test_deleting_again_and_again_while_a_cluster_is_away_leaves_one_deletion(st
 
 
 def test_a_level_is_set_at_once_and_only_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    stage.box.ask(Kind.LOGLEVEL, NOW, level="debug")
-    stage.box.ask(Kind.LOGLEVEL, NOW + 1, level="loud")
-    stage.box.ask(Kind.LOGLEVEL, NOW + 2, level="warn")
+    stage.box.ask(RequestKind.LOGLEVEL, NOW, level="debug")
+    stage.box.ask(RequestKind.LOGLEVEL, NOW + 1, level="loud")
+    stage.box.ask(RequestKind.LOGLEVEL, NOW + 2, level="warn")
     with caplog.at_level(logging.WARNING):
         assert in_force(stage.run(NOW + 5)) == []
     assert (stage.levels, stage.box.pending()) == (["debug", "warn"], [])

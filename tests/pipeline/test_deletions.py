@@ -9,7 +9,7 @@ import pytest
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
-from warren.snapshot.requests import Kind, Request
+from warren.snapshot.requests import PipelineRequest, RequestKind
 
 TRIGGER = 10_000
 KEY = ("local", "g", "t", 0)
@@ -25,8 +25,10 @@ def commit(order: int, time_ms: int, partition: int = 0, group: str = "g", topic
     return Commit(group, topic, partition, 10 * order, time_ms, order, **more)
 
 
-def deletion(asked_at_ms: int, topic: str | None = None, group: str = "g", cluster: str = "local") -> Request:
-    return Request(f"{cluster}/{group}/{topic}/{asked_at_ms}", Kind.DELETE, asked_at_ms, cluster, group, topic)
+def deletion(asked_at_ms: int, topic: str | None = None, group: str = "g", cluster: str = "local") -> PipelineRequest:
+    return PipelineRequest(
+        f"{cluster}/{group}/{topic}/{asked_at_ms}", RequestKind.DELETE, asked_at_ms, cluster, group, topic
+    )
 
 
 def times(row: dict[str, Any]) -> list[int]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from warren.domain.windows import UNKNOWN
+from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, Topic
 
 CLUSTERS = ["one", "two"]
 

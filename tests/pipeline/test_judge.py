@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
-from warren.domain.rules import Limits, Reason, Status
-from warren.domain.silence import Away
+from warren.domain.offsets_outages import Outage
+from warren.domain.rules import Limits, Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
 
@@ -134,9 +135,9 @@ def test_silence_is_counted_only_while_the_group_could_be_heard(cycles: Rehearsa
 
     late = last + 4 * TRIGGER
     assert silent_for(late, heard_at_ms=last + 2 * TRIGGER) != Reason.STOPPED, "read up to two triggers ago"
-    assert silent_for(late + 1, away=(Away(0, 1, last + TRIGGER, None),)) != Reason.STOPPED
-    assert silent_for(late + 2, away=(Away(0, 1, last + TRIGGER, late),)) != Reason.STOPPED
-    assert silent_for(late + 3, away=(Away(0, 1, late - TRIGGER, late),)) == Reason.STOPPED, "silent long before"
+    assert silent_for(late + 1, away=(Outage(0, 1, last + TRIGGER, None),)) != Reason.STOPPED
+    assert silent_for(late + 2, away=(Outage(0, 1, last + TRIGGER, late),)) != Reason.STOPPED
+    assert silent_for(late + 3, away=(Outage(0, 1, late - TRIGGER, late),)) == Reason.STOPPED, "silent long before"
     assert silent_for(late + 4) == Reason.STOPPED
 
 

@@ -16,7 +16,7 @@ from tests.kit.stores import InfluxDb, VictoriaMetrics, deliver, deliver_through
 from tests.sinks.test_encode import AT_MS, ODD, points
 from warren.config.sinks import InfluxSink
 from warren.domain.windows import UNKNOWN
-from warren.sinks.client import RefusedError
+from warren.errors import RefusedError
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.points import Points
 

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from tests.kit.stores import deliver, requests_for
 from tests.kit.verdicts import Verdicts
-from tests.sinks.test_changes import OK, STALL, WARN
 from tests.sinks.test_encode import AT_MS, ODD, points
+from tests.sinks.test_verdict_changes import OK, STALL, WARN
 from warren.config.sinks import KafkaSink
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics

@@ -16,10 +16,10 @@ from tests.kit.servers import server_config
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer, StoreServer, VictoriaMetrics
 from tests.kit.verdicts import Verdicts
 from tests.kit.warrens import wait_for
-from tests.sinks.test_changes import OK
+from tests.sinks.test_verdict_changes import OK
 from warren.config.sinks import ElasticsearchSink, InfluxSink, OpenSearchSink, Sink
+from warren.delivery.sink_status import read_status
 from warren.sinks.process import sinks
-from warren.snapshot.sinks import read_status
 
 GROUPS = 20
 INTERVAL_S = 2.0

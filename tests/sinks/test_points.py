@@ -8,7 +8,8 @@ import pytest
 from tests.kit.plans import cluster_state
 from tests.kit.servers import Town
 from warren.config.sinks import Sink
-from warren.domain.rules import Reason, Status
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import TELEGRAF_CODES, Points, points_of
 from warren.snapshot.manifest import Position, Source

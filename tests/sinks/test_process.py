@@ -13,15 +13,15 @@ from tests.kit.servers import Town, server_config
 from tests.kit.stores import InfluxDb
 from tests.kit.verdicts import Partitions, Verdicts
 from tests.kit.warrens import wait_for
-from tests.sinks.test_changes import OK, STALL, WARN
 from tests.sinks.test_kafka import read
+from tests.sinks.test_verdict_changes import OK, STALL, WARN
 from warren.config import Cluster
 from warren.config.sinks import InfluxSink, KafkaSink
+from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
 from warren.sinks.process import sinks
 from warren.snapshot.reader import SnapshotReader
-from warren.snapshot.sinks import read_status
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -11,10 +11,10 @@ import pytest
 from tests.kit.servers import Town
 from tests.kit.warrens import wait_for
 from warren.config.sinks import Sink
-from warren.sinks.client import RefusedError
+from warren.delivery.sink_status import SinkStatus, read_status
+from warren.errors import RefusedError
 from warren.sinks.points import Points
 from warren.sinks.worker import LEAST_STALE_MS, SinkWorker
-from warren.snapshot.sinks import SinkStatus, read_status
 
 SECOND = 1000
 MEASUREMENTS = ["burrow_topic", "burrow_partition", "burrow_group", "warren_cluster"]

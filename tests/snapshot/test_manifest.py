@@ -10,7 +10,7 @@ import pytest
 from tests.kit.plans import cluster_state
 from warren.errors import CorruptSnapshot
 from warren.snapshot.manifest import FORMAT, Bucket, File, HeadSample, Manifest, Position, Source, from_json, to_json
-from warren.snapshot.requests import Kind, Request
+from warren.snapshot.requests import PipelineRequest, RequestKind
 
 
 def file(name: str) -> File:
@@ -39,7 +39,10 @@ WHOLE = Manifest(
     },
     cycle_ms={"look": 12},
     rejects={"ünïcode": {"the record has no key": 3}},
-    requests=(Request("1", Kind.DELETE, 4, "ünïcode", "g"), Request("2", Kind.DELETE, 5, "ünïcode", "g", "消費")),
+    requests=(
+        PipelineRequest("1", RequestKind.DELETE, 4, "ünïcode", "g"),
+        PipelineRequest("2", RequestKind.DELETE, 5, "ünïcode", "g", "消費"),
+    ),
 )
 
 

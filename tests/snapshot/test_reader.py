@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
-from warren.domain.rules import Reason, Status
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import CorruptSnapshot, NoSnapshot
 from warren.pipeline.plan import PlannedCluster

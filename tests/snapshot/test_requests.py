@@ -8,31 +8,31 @@ from typing import Any
 
 import pytest
 
-from warren.snapshot.requests import Kind, Request, RequestBox
+from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 
 GOOD: dict[str, Any] = {"id": "x", "kind": "delete", "asked_at_ms": 5, "cluster": "c", "group": "g"}
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> RequestBox:
-    return RequestBox(tmp_path / "data")
+def box(tmp_path: Path) -> RequestQueue:
+    return RequestQueue(tmp_path / "data")
 
 
 def names(tmp_path: Path) -> set[str]:
     return {path.name for path in (tmp_path / "data" / "requests").iterdir()}
 
 
-def test_nothing_has_been_asked(box: RequestBox) -> None:
+def test_nothing_has_been_asked(box: RequestQueue) -> None:
     assert box.pending() == []
     box.remove(["never asked"])
 
 
-def test_what_is_asked_is_seen_by_another_process_until_it_is_removed(box: RequestBox, tmp_path: Path) -> None:
-    second = box.ask(Kind.DELETE, 20, cluster="c", group="g", topic="t")
-    first = box.ask(Kind.DELETE, 10, cluster="c", group="g")
-    third = box.ask(Kind.LOGLEVEL, 30, level="debug")
-    assert second == Request(second.id, Kind.DELETE, 20, "c", "g", "t")
-    other = RequestBox(tmp_path / "data")
+def test_what_is_asked_is_seen_by_another_process_until_it_is_removed(box: RequestQueue, tmp_path: Path) -> None:
+    second = box.ask(RequestKind.DELETE, 20, cluster="c", group="g", topic="t")
+    first = box.ask(RequestKind.DELETE, 10, cluster="c", group="g")
+    third = box.ask(RequestKind.LOGLEVEL, 30, level="debug")
+    assert second == PipelineRequest(second.id, RequestKind.DELETE, 20, "c", "g", "t")
+    other = RequestQueue(tmp_path / "data")
     assert other.pending() == [first, second, third], "oldest first"
     assert first.topic is None, "the whole group"
     other.remove([second.id, second.id, "gone already"])
@@ -41,15 +41,15 @@ def test_what_is_asked_is_seen_by_another_process_until_it_is_removed(box: Reque
 
 
 @pytest.mark.parametrize("name", ["", "grüße-消費者-🐇", "../../etc/passwd", 'a"b\\c\n\x00', " ", "x" * 40_000])
-def test_names_may_be_anything(box: RequestBox, name: str) -> None:
-    asked = box.ask(Kind.DELETE, 1, cluster=name, group=name, topic=name)
+def test_names_may_be_anything(box: RequestQueue, name: str) -> None:
+    asked = box.ask(RequestKind.DELETE, 1, cluster=name, group=name, topic=name)
     assert box.pending() == [asked]
     assert (asked.cluster, asked.group, asked.topic) == (name, name, name)
 
 
-def test_half_a_character_is_refused(box: RequestBox) -> None:
+def test_half_a_character_is_refused(box: RequestQueue) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
-        box.ask(Kind.DELETE, 1, cluster="c", group="\ud83d")
+        box.ask(RequestKind.DELETE, 1, cluster="c", group="\ud83d")
     assert box.pending() == []
 
 
@@ -77,9 +77,9 @@ def test_half_a_character_is_refused(box: RequestBox) -> None:
     ],
 )
 def test_what_is_no_request_is_told_once_and_left(
-    box: RequestBox, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, data: bytes
+    box: RequestQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, data: bytes
 ) -> None:
-    asked = box.ask(Kind.DELETE, 1, cluster="c", group="g")
+    asked = box.ask(RequestKind.DELETE, 1, cluster="c", group="g")
     foreign = tmp_path / "data" / "requests" / "x.json"
     foreign.write_bytes(data)
     with caplog.at_level(logging.WARNING):
@@ -90,9 +90,9 @@ def test_what_is_no_request_is_told_once_and_left(
 
 
 def test_other_files_and_folders_are_no_requests(
-    box: RequestBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    box: RequestQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked = box.ask(Kind.DELETE, 1, cluster="c", group="g")
+    asked = box.ask(RequestKind.DELETE, 1, cluster="c", group="g")
     folder = tmp_path / "data" / "requests"
     (folder / "folder.json").mkdir()
     (folder / "notes.txt").write_text("buy carrots")
@@ -102,7 +102,7 @@ def test_other_files_and_folders_are_no_requests(
     assert len(caplog.records) == 2, "a draft is somebody's who is still writing"
 
 
-def test_a_folder_that_is_a_file_is_told(box: RequestBox, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_is_a_file_is_told(box: RequestQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "requests").write_text("")
     with caplog.at_level(logging.WARNING):
@@ -113,14 +113,14 @@ def test_a_folder_that_is_a_file_is_told(box: RequestBox, tmp_path: Path, caplog
 
 
 def test_a_request_appears_only_when_it_is_on_disk(
-    box: RequestBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box: RequestQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:
         raise OSError("no space left on device")
 
-    box.ask(Kind.DELETE, 1, cluster="c", group="first")
+    box.ask(RequestKind.DELETE, 1, cluster="c", group="first")
     with monkeypatch.context() as patch:
-        seen: list[list[Request]] = []
+        seen: list[list[PipelineRequest]] = []
         real = os.fsync
 
         def watched(handle: int) -> None:
@@ -128,12 +128,12 @@ def test_a_request_appears_only_when_it_is_on_disk(
             real(handle)
 
         patch.setattr(os, "fsync", watched)
-        box.ask(Kind.DELETE, 2, cluster="c", group="second")
+        box.ask(RequestKind.DELETE, 2, cluster="c", group="second")
         assert [[request.group for request in requests] for requests in seen] == [
             ["first"], ["first"], ["first", "second"],
         ], "the folder's own name, the draft, and the name it gets"  # fmt: skip
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="no space"):
-            box.ask(Kind.DELETE, 3, cluster="c", group="third")
+            box.ask(RequestKind.DELETE, 3, cluster="c", group="third")
     assert [request.group for request in box.pending()] == ["first", "second"]
     assert all(name.endswith(".json") for name in names(tmp_path))

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.kit.servers import Client, Town, group_path, server_config, serving
-from warren.sinks.history import HistoryWriter
+from warren.history.write import HistoryWriter
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving
 from warren.config import General
 from warren.errors import RequestError
-from warren.snapshot.requests import Kind, RequestBox
-from warren.web.http import Handler, Route, Router, cleaned, json_answer, split
+from warren.snapshot.requests import RequestKind, RequestQueue
+from warren.web.http import Endpoint, Handler, Router, cleaned, json_answer, split
 
 ORIGIN = "https://dashboards.example"
 PATHS = (
@@ -194,8 +194,8 @@ def test_the_level_of_the_log(client: Client, town: Town, level: str, shown: str
     got = client.ask("/v3/admin/loglevel", "POST", json.dumps({"level": level}).encode())
     assert (got.status, got.json["message"]) == (200, "set log level")
     assert client.json("/v3/admin/loglevel")["level"] == shown
-    asked = RequestBox(town.data).pending()[-1]
-    assert (asked.kind, asked.level) == (Kind.LOGLEVEL, level.lower())
+    asked = RequestQueue(town.data).pending()[-1]
+    assert (asked.kind, asked.level) == (RequestKind.LOGLEVEL, level.lower())
 
 
 @pytest.mark.parametrize(
@@ -218,12 +218,12 @@ def test_the_level_of_the_log(client: Client, town: Town, level: str, shown: str
 )
 def test_a_level_that_is_none(client: Client, town: Town, body: bytes, status: int) -> None:
     before = client.json("/v3/admin/loglevel")["level"]
-    held = RequestBox(town.data).pending()
+    held = RequestQueue(town.data).pending()
     got = client.ask("/v3/admin/loglevel", "POST", body)
     message = "could not decode message body" if status == 400 else "unknown log level"
     assert (got.status, got.json["error"], got.json["message"]) == (status, True, message)
     assert client.json("/v3/admin/loglevel")["level"] == before
-    assert RequestBox(town.data).pending() == held
+    assert RequestQueue(town.data).pending() == held
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))
@@ -246,7 +246,7 @@ def test_what_is_no_escape(path: str) -> None:
 
 def test_a_part_that_is_written_out_wins_over_a_name() -> None:
     handlers = {"GET": Handler(lambda _: json_answer({}))}
-    router = Router([Route("/a/{x}", handlers), Route("/a/b", handlers), Route("/a/{x}/c", handlers)])
+    router = Router([Endpoint("/a/{x}", handlers), Endpoint("/a/b", handlers), Endpoint("/a/{x}/c", handlers)])
     assert [
         found and (found[0].path, found[1]) for found in map(router.find, (["a", "b"], ["a", "z"], ["a", "/"]))
     ] == [

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.kit.servers import Client, Town, server_config, serving
-from warren.notify.book import Book
-from warren.notify.keeper import IncidentKeeper
+from warren.incidents.pipeline import IncidentPipeline
+from warren.incidents.store.writer import IncidentStore
 
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     """A town whose stalled group is put down, and whose slow one has recovered."""
     town = Town(tmp_path_factory.mktemp("incidents")).grow()
-    book = Book(town.data)
-    keeper = IncidentKeeper(book, town.cycles.store, 30)
+    book = IncidentStore(town.data)
+    keeper = IncidentPipeline(book, town.cycles.store, 30)
     keeper.take(town.cycles.manifest(now_ms=town.now_ms))
     town.turn([(0, "slow", "orders", partition, 1090) for partition in (0, 1)])
     keeper.take(town.cycles.manifest(now_ms=town.now_ms))

@@ -12,8 +12,8 @@ from tests.kit.plans import Commit, cluster_state
 from tests.kit.prometheus import promtool, running_prometheus
 from tests.kit.servers import CLUSTERS, ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren import __version__
-from warren.domain.rejects import REJECT_WORDS, Reject
 from warren.domain.windows import UNKNOWN
+from warren.kafka.records.rejects import REJECT_WORDS, Reject
 from warren.snapshot.manifest import Position, Source
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]

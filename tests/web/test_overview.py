@@ -11,7 +11,7 @@ import pytest
 from tests.kit.plans import Commit, cluster_state
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren.domain.windows import UNKNOWN
-from warren.sinks.history import HistoryWriter
+from warren.history.write import HistoryWriter
 from warren.snapshot.manifest import Position, Source
 
 HOUR_MS = 3_600_000

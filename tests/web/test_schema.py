@@ -15,8 +15,8 @@ from schemathesis.checks import negative_data_rejection, not_a_server_error, pos
 
 from tests.kit.incidents import incident, letter
 from tests.kit.servers import Client, Town, server_config, serving
-from warren.notify.book import Book, Page
-from warren.snapshot.wishes import Silence, write_wish
+from warren.incidents.silences import Silence, write_action
+from warren.incidents.store.writer import IncidentStore, StoreUpdate
 
 REAL = {"asset": "icon.svg", "cluster": "one", "consumer": "billing/eu", "topic": "orders", "name": "one"} | {
     "incident": "known",
@@ -52,9 +52,9 @@ OPERATIONS = [
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     town = Town(tmp_path_factory.mktemp("schema")).grow()
     town.publish()
-    with closing(Book(town.data)) as book:
-        book.write(Page([incident("known", "stalled")], [letter(1, "known")]))
-    write_wish(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
+    with closing(IncidentStore(town.data)) as book:
+        book.write(StoreUpdate([incident("known", "stalled")], [letter(1, "known")]))
+    write_action(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
     with serving(server_config(town.data)) as [client]:
         yield client
 

@@ -18,7 +18,7 @@ from warren.config import Auth, HttpServer, Tls
 from warren.config.auth_file import parse_entries
 from warren.errors import WarrenError
 from warren.snapshot.manifest import Position, Source
-from warren.snapshot.requests import Kind, RequestBox
+from warren.snapshot.requests import RequestKind, RequestQueue
 from warren.web.process import WebServer
 
 
@@ -156,27 +156,27 @@ def test_a_deleted_group_is_gone_at_once(town: Town, client: Client, name: str) 
     assert set(client.json("/v3/kafka/one/topic/orders/consumers")["consumers"]) == readers
     assert {group["group"] for group in client.json("/v3/kafka/one/lag")["groups"]} == others
     assert f'"{shown}"' not in client.ask("/metrics").text
-    [request] = RequestBox(town.data).pending()
-    assert (request.kind, request.cluster, request.group, request.topic) == (Kind.DELETE, "one", name, None)
+    [request] = RequestQueue(town.data).pending()
+    assert (request.kind, request.cluster, request.group, request.topic) == (RequestKind.DELETE, "one", name, None)
     assert abs(request.asked_at_ms - time.time() * 1000) < 60_000
 
     # The pipeline takes it up; then the group commits again.
     town.turn([(0, name, "orders", 0, 1)])
     town.publish(requests=(request,))
     within(lambda: client.ask(group_path(name, "lag")).status == 200, "it is back")
-    RequestBox(town.data).remove([request.id])
+    RequestQueue(town.data).remove([request.id])
 
 
 def test_deleting_one_topic_or_what_is_not_there(town: Town, client: Client) -> None:
     assert client.ask(group_path("fresh", "topic/audit"), "DELETE").status == 200
-    [request] = RequestBox(town.data).pending()
+    [request] = RequestQueue(town.data).pending()
     assert (request.cluster, request.group, request.topic) == ("one", "fresh", "audit")
     assert client.ask(group_path("fresh", "lag")).status == 200
     for path in (group_path("healthy", "", "none"), group_path("healthy", "topic/orders", "none")):
         assert client.ask(path, "DELETE").json["message"] == "consumer group removed"
-    assert RequestBox(town.data).pending() == [request]
+    assert RequestQueue(town.data).pending() == [request]
     assert client.ask(group_path("nobody"), "DELETE").status == 200
-    RequestBox(town.data).remove(request.id for request in RequestBox(town.data).pending())
+    RequestQueue(town.data).remove(request.id for request in RequestQueue(town.data).pending())
 
 
 READER, ADMIN = "Bearer spoon", "Basic " + base64.b64encode("root:pass wörd".encode()).decode()
@@ -209,7 +209,7 @@ def test_only_admins_change_anything(guarded: Client, grown: Path) -> None:
     for method, path in (*changes, ("POST", "/v3/admin/loglevel")):
         statuses = [client.ask(path, method, b'{"level":"info"}').status for client in (guarded, reader(guarded))]
         assert statuses == [401, 403]
-    assert RequestBox(grown).pending() == []
+    assert RequestQueue(grown).pending() == []
     assert reader(guarded).ask("/v3/admin/loglevel").status == 200
     got = guarded.known_as(ADMIN).ask("/v3/admin/loglevel", "POST", b'{"level":"info"}')
     assert got.status == 200

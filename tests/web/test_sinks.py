@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.servers import Town, server_config, serving
 from warren.config.sinks import InfluxSink, KafkaSink, LakeSink, Sink
-from warren.snapshot.sinks import SinkStatus, sink_folder, write_status
+from warren.delivery.sink_status import SinkStatus, sink_folder, write_status
 from warren.web.sinks import state_of
 
 

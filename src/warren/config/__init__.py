@@ -1,7 +1,6 @@
 """burrow.toml, and the environment, in, frozen and checked sections out."""
 
 from warren.config.findings import Findings
-from warren.config.kafka import to_librdkafka, to_spark_options
 from warren.config.load import accepted, load, read
 from warren.config.outward import (
     Auth,
@@ -16,7 +15,6 @@ from warren.config.outward import (
     ZooKeeper,
     ZooKeeperConsumer,
 )
-from warren.config.routing import route
 from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 
 __all__ = [
@@ -42,7 +40,4 @@ __all__ = [
     "accepted",
     "load",
     "read",
-    "route",
-    "to_librdkafka",
-    "to_spark_options",
 ]

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.domain.filters import regex_mistake
-from warren.domain.globs import glob_mistake
-from warren.domain.patterns import PATTERN_CHARS_MOST
+from warren.domain.matching import PATTERN_CHARS_MOST, glob_mistake, regex_mistake
 
 _OWN_SPARK_KEYS = {"spark.master": "master", "spark.driver.memory": "driver-memory"}
 

@@ -23,7 +23,7 @@ from warren.config.checks import (
     whole,
 )
 from warren.config.shared import SECONDS, SECONDS_OR_0, TIMEOUT, Allowlist, Denylist, SecurityName, Servers
-from warren.domain.patterns import ANY
+from warren.domain.matching import ANY
 
 LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal")
 

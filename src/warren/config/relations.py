@@ -5,10 +5,9 @@ from pathlib import Path
 from warren.config.auth_file import parse_entries
 from warren.config.checks import host_and_port
 from warren.config.findings import Findings, shown
-from warren.config.kafka import lands_later
 from warren.config.keys import keys_of
 from warren.config.outward import Notifier
-from warren.config.sections import ClientProfile, Consumer
+from warren.config.sections import ClientProfile, Consumer, lands_later
 from warren.config.sinks import FILE_FORMATS, ElasticsearchSink, HttpSink, KafkaSink, LakeSink
 from warren.config.tables import Section, Sections, Singles
 

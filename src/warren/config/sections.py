@@ -163,15 +163,15 @@ class Config:
     sinks: Mapping[str, Sink] = field(default_factory=dict)
 
     @property
-    def has_rivals(self) -> bool:
+    def has_leader_election(self) -> bool:
         """Whether other Warrens may notify too, so that one of them must be chosen."""
         return bool(self.notifiers) and (self.zookeeper is not None or self.notifier_lock is not None)
 
     @property
-    def has_shared_incidents(self) -> bool:
+    def has_replicated_incidents(self) -> bool:
         """Whether incidents are kept where other Warrens find them."""
         said = self.incidents.class_name
-        return self.has_rivals if said is None else said == "kafka"
+        return self.has_leader_election if said is None else said == "kafka"
 
     @property
     def listeners(self) -> Mapping[str, HttpServer]:
@@ -181,3 +181,15 @@ class Config:
     def profile_of(self, section: Cluster | Consumer) -> ClientProfile:
         """The client profile a section names, or Burrow's defaults when it names none."""
         return self.client_profiles[section.client_profile] if section.client_profile else ClientProfile()
+
+
+_LANDS_LATER = {"tls": "TLS", "sasl": "SASL", "iam": "AWS IAM"}
+
+
+def lands_later(profile: ClientProfile) -> dict[str, str]:
+    """The keys of a profile that ask for a connection we cannot make yet, and what to say about each."""
+    return {
+        key: f"{what} lands in a later version; for now brokers are reached by PLAINTEXT only"
+        for key, what in _LANDS_LATER.items()
+        if getattr(profile, key) is not None
+    }

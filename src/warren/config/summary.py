@@ -7,7 +7,7 @@ from warren.config.findings import Findings
 from warren.config.outward import Notifier
 from warren.config.sections import Config, Consumer
 from warren.config.sinks import KafkaSink, Sink
-from warren.domain.rules import Status
+from warren.domain.status import Status
 
 
 def summary(config: Config) -> Iterator[str]:
@@ -34,10 +34,10 @@ def _notifying(config: Config) -> Iterator[str]:
         named = [route for route in config.routes if notifier.name in route.notifiers]
         whom = f"groups of {len(named)} routes" if named else f"groups{_wanted(notifier)}"
         yield f"notifier {notifier.name}: {notifier.class_name}, {whom}, from {Status(notifier.threshold).name} on"
-    if config.has_rivals:
+    if config.has_leader_election:
         where = f"ZooKeeper at {', '.join(config.zookeeper.servers)}" if config.zookeeper else "Kafka"
         yield f"of several Warrens one notifies, by a lock in {where}"
-    if config.has_shared_incidents:
+    if config.has_replicated_incidents:
         cluster = config.incidents.cluster or next(iter(config.clusters))
         yield f"incidents are shared in the topic {config.incidents.topic} of {cluster}"
 

@@ -11,23 +11,12 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, take_rows
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-class Status(IntEnum):
-    """Burrow's status numbers; a partition is never NOTFOUND or ERR, a group never STOP, STALL or REWIND."""
-
-    NOTFOUND = 0
-    OK = 1
-    WARN = 2
-    ERR = 3
-    STOP = 4
-    STALL = 5
-    REWIND = 6
 
 
 class Reason(IntEnum):

@@ -1,1 +1,1 @@
-"""Who hears of a group in trouble, and in which words."""
+"""Delivers notifications: leadership, templates, and one sender per class of notifier."""

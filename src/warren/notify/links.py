@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from warren.snapshot.letters import Letter
+from warren.incidents.store.notifications import Notification
 
 LINK_CHARS = 2000
 """What every service takes; a name that makes a longer link is not meant for people."""
@@ -15,7 +15,7 @@ class Links:
 
     external_url: str | None = None
 
-    def to(self, letter: Letter) -> str:
+    def to(self, letter: Notification) -> str:
         """The page of a letter's group, or of the incidents where a storm is listed; without a dashboard, nothing."""
         if not self.external_url:
             return ""

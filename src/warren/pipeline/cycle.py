@@ -11,19 +11,20 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.config import Config, to_spark_options
+from warren.config import Config
 from warren.errors import ClusterError, CorruptSnapshot, Fenced
+from warren.kafka.options import to_spark_options
+from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.flow import bucket_slots, flow
 from warren.pipeline.head_files import HeadFiles, thinned
-from warren.pipeline.outcome import BucketOutcome, doubted, from_summary, next_manifest
-from warren.pipeline.planning import Planner, extra_pieces
+from warren.pipeline.next_manifest import BucketOutcome, doubted, from_summary, next_manifest
+from warren.pipeline.offset_ranges import TopicRead, admit
+from warren.pipeline.planner import Planner, extra_pieces
 from warren.pipeline.query import NeverBegan, run_query
-from warren.pipeline.reading import Reading, admit
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.requests import Kind, Request, RequestBox
+from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 from warren.snapshot.store import Store
-from warren.sources.commits import read_commits
-from warren.sources.samples import ClusterSample, Partition
+from warren.sources.offsets_topic import read_commits
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class Cycles:
         self._doubt = doubt
         self._clock_ms = clock_ms
         self._on_level = on_level
-        self._requests = RequestBox(store.root)
+        self._requests = RequestQueue(store.root)
         self._started: set[str] = set()
         self.timing: Mapping[str, int] = {}
         self._manifest = self._take_over()
@@ -196,15 +197,15 @@ class Cycles:
         self._doubt(doubted(outcomes))
         return manifest
 
-    def _asked_deletions(self) -> list[Request]:
+    def _asked_deletions(self) -> list[PipelineRequest]:
         """The deletions asked for that no manifest knows yet; all other requests are dealt with at once."""
         known = {request.id for request in self._manifest.requests}
-        asked: list[Request] = []
-        done: list[Request] = []
+        asked: list[PipelineRequest] = []
+        done: list[PipelineRequest] = []
         for request in self._requests.pending():
-            if request.kind == Kind.LOGLEVEL:
+            if request.kind == RequestKind.LOGLEVEL:
                 self._set_level(request.level)
-            is_new = request.kind == Kind.DELETE and request.id not in known
+            is_new = request.kind == RequestKind.DELETE and request.id not in known
             (asked if is_new and request.cluster in self._config.clusters else done).append(request)
         self._requests.remove(request.id for request in done)
         return asked
@@ -215,10 +216,10 @@ class Cycles:
         except (LookupError, ValueError):
             log.warning("the level %r that was asked for is none of the logs'", level)
 
-    def _readings(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[Reading]:
+    def _readings(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[TopicRead]:
         return self._planner.readings(self._manifest, answered, self._started, now_ms)
 
-    def _scans(self, readings: Sequence[Reading]) -> list[DataFrame]:
+    def _scans(self, readings: Sequence[TopicRead]) -> list[DataFrame]:
         scans = []
         for number, reading in enumerate(readings):
             if reading.spans:
@@ -256,7 +257,7 @@ class Cycles:
                 checked[reading.cluster] = ClusterSample(reading.cluster, error=why)
         return checked
 
-    def _all_answer(self, readings: Sequence[Reading]) -> bool:
+    def _all_answer(self, readings: Sequence[TopicRead]) -> bool:
         """Whether every cluster that is to be read is still there."""
         samples = self._look()
         return all(samples[reading.cluster].error is None for reading in readings if reading.spans)

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.windows import NEVER, drop_until
-from warren.pipeline.pieces import flags, numbers
 from warren.pipeline.plan import CyclePlan
+from warren.pipeline.shuffle import flags, numbers
 from warren.pipeline.state import State, select
-from warren.snapshot.requests import Request
+from warren.snapshot.requests import PipelineRequest
 
 Ints = NDArray[np.int64]
 
@@ -94,7 +94,9 @@ def _meant(state: State, plan: CyclePlan) -> _Meant | None:
     return _Meant(found[is_meant], by_group[is_meant], by_topic[is_meant], until_ms[is_meant])
 
 
-def _codes(deletions: Sequence[Request], name: Callable[[Request], str | None], held: pa.StringArray) -> Ints:
+def _codes(
+    deletions: Sequence[PipelineRequest], name: Callable[[PipelineRequest], str | None], held: pa.StringArray
+) -> Ints:
     """The codes of what deletions name; -1 for a name that nobody has here."""
     wanted = pa.array([name(deletion) for deletion in deletions], pa.string())
     distinct = wanted.drop_null().unique()

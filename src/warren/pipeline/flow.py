@@ -12,7 +12,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.pipeline.compact import to_pieces
+from warren.pipeline.decode import to_pieces
 from warren.pipeline.judge import judge_buckets
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import JUDGED, PIECES

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from warren.domain.rules import Status
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.state import Names, State

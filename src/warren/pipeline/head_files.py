@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.history import keep_samples
+from warren.domain.head_retention import keep_samples
 from warren.domain.windows import UNKNOWN
+from warren.kafka.samples import ClusterSample, Topic
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
-from warren.sources.samples import ClusterSample, Topic
 
 
 class HeadFiles:

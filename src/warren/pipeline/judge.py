@@ -10,16 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warren.domain.lag import SHORT_LAG, current_lag
-from warren.domain.rules import Evidence, Reason, Status, judge
-from warren.domain.silence import heard_until
+from warren.domain.offsets_outages import observed_until
+from warren.domain.rules import Evidence, Reason, judge
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Commits, append, drop_before
 from warren.pipeline.deletions import drop_deleted, drop_deleted_commits
 from warren.pipeline.groups import cluster_summaries, to_groups
 from warren.pipeline.heads import HeadHistory
 from warren.pipeline.owners import with_owners
-from warren.pipeline.pieces import flags, numbers, whole
 from warren.pipeline.plan import CyclePlan, PlannedCluster
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, SEEDS, Piece
+from warren.pipeline.shuffle import flags, numbers, whole
 from warren.pipeline.state import (
     ENCODING,
     Names,
@@ -30,9 +31,9 @@ from warren.pipeline.state import (
     sorted_by_name,
     to_table,
 )
-from warren.pipeline.worker import settle
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.store import Store
+from warren.spark.worker import prepare_worker
 
 Ints = NDArray[np.int64]
 Batches = Iterable[pa.RecordBatch]
@@ -49,7 +50,7 @@ def judge_buckets(plan: CyclePlan) -> Callable[[Batches], Batches]:
     """The task of a cycle's second half: every bucket that is addressed in a partition is judged and written."""
 
     def run(batches: Batches) -> Batches:
-        settle()
+        prepare_worker()
         for bucket, pieces in _gathered(batches).items():
             summary = _judge_bucket(plan, bucket, pieces)
             answer = [pa.array([bucket], pa.int32()), pa.array([json.dumps(summary).encode()], pa.binary())]
@@ -240,7 +241,7 @@ def with_verdicts(state: State, plan: CyclePlan) -> tuple[State, Ints]:
         # Commits are known up to when the ends were fixed, which can be long before now when brokers are slow.
         heard_ms = plan.now_ms if cluster.heard_at_ms is None else cluster.heard_at_ms
         last_ms = windows.time_ms[:, -1] - cluster.skew_ms
-        until_ms = heard_until(heard_ms, last_ms, state.groups.values, rows.group[own], cluster.away)
+        until_ms = observed_until(heard_ms, last_ms, state.groups.values, rows.group[own], cluster.away)
         verdicts = judge(windows, evidence, until_ms + cluster.skew_ms, plan.limits)
         waits = is_doubtful(state, own, verdicts.status, cluster)
         waiting.append(own[waits])

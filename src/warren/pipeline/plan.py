@@ -2,18 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from warren.domain.matching import GroupFilter
+from warren.domain.offsets_outages import Outage
 from warren.domain.rules import Limits
-from warren.domain.silence import Away
 from warren.snapshot.manifest import Bucket, HeadSample
-from warren.snapshot.requests import Request
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFilter:
-    """A pair of allow and deny patterns."""
-
-    allowlist: str | None = None
-    denylist: str | None = None
+from warren.snapshot.requests import PipelineRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +23,7 @@ class PlannedCluster:
     tails_known: tuple[tuple[str, int], ...] = ()
     heard_at_ms: int | None = None
     """When the ends were fixed up to which commits are read; None if now."""
-    away: tuple[Away, ...] = ()
+    away: tuple[Outage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +52,7 @@ class CyclePlan:
     heads: tuple[HeadSample, ...]
     elapsed_ms: int = 0
     storage_filter: GroupFilter = field(default_factory=GroupFilter)
-    deletions: tuple[Request, ...] = ()
+    deletions: tuple[PipelineRequest, ...] = ()
     """Groups, or topics of groups, of which nothing counts that was committed before they were deleted."""
 
     @property

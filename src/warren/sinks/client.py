@@ -7,17 +7,13 @@ from collections.abc import Mapping
 import httpx
 
 from warren.config.sinks import HttpSink
-from warren.errors import WarrenError
+from warren.errors import RefusedError
 
 # It would log every request.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 TRY_AGAIN = frozenset({401, 403, 408, 425, 429})
 """Refusals that may end: of the moment, or when somebody mends an account."""
-
-
-class RefusedError(WarrenError):
-    """A server that is well does not take a request for what it is."""
 
 
 class SinkClient:

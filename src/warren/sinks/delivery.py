@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from warren.sinks.client import RefusedError
+from warren.delivery.sink_status import SinkStatus, write_status
+from warren.errors import RefusedError
 from warren.sinks.intervals import Intervals
 from warren.sinks.spool import Spool
-from warren.snapshot.sinks import SinkStatus, write_status
 
 log = logging.getLogger(__name__)
 

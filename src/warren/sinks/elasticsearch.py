@@ -10,7 +10,8 @@ import httpx
 import orjson
 
 from warren.config.sinks import ElasticsearchSink
-from warren.sinks.client import RefusedError, SinkClient
+from warren.errors import RefusedError
+from warren.sinks.client import SinkClient
 from warren.sinks.encode import Documents
 from warren.sinks.points import Points
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.columns import as_text, bytes_of, in_json, joined, where_odd
+from warren.domain.text_columns import as_text, bytes_of, in_json, joined, where_odd
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import Points
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 import httpx
 
 from warren.config.sinks import InfluxSink
-from warren.sinks.client import RefusedError, SinkClient
+from warren.errors import RefusedError
+from warren.sinks.client import SinkClient
 from warren.sinks.encode import line_protocol
 from warren.sinks.points import Points
 

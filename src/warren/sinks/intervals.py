@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.snapshot.durable import sync
+from warren.durable import sync
 
 _DIGITS = 15
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from warren.config.sinks import KafkaSink
-from warren.domain.columns import bytes_of, in_json, joined
+from warren.domain.text_columns import bytes_of, in_json, joined
 from warren.sinks.encode import telegraf_json
 from warren.sinks.points import Points
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
-from warren.domain.globs import fits
-from warren.domain.rules import Reason, Status
+from warren.domain.matching import fits
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import ClusterState, Manifest
 from warren.snapshot.reader import Snapshot

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from warren.config import Config, to_librdkafka
+from warren.config import Config
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, Sink
-from warren.processes import KeptProcess, Tell
+from warren.delivery.sink_status import sink_folder
+from warren.kafka.options import to_librdkafka
+from warren.processes import SupervisedProcess, Tell
 from warren.sinks.delivery import LOOK_S
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
 from warren.sinks.worker import SinkWorker, Worker, Writer
-from warren.snapshot.sinks import sink_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,9 @@ def _writer(sink: Sink) -> Writer:
 
 
 @contextmanager
-def sinks(config: Config) -> Iterator[list[KeptProcess]]:
+def sinks(config: Config) -> Iterator[list[SupervisedProcess]]:
     """A process for each sink of a configuration, ended with the block."""
-    running = [KeptProcess(f"sink {sink.name}", _main, _Job(sink, config)) for sink in config.sinks.values()]
+    running = [SupervisedProcess(f"sink {sink.name}", _main, _Job(sink, config)) for sink in config.sinks.values()]
     try:
         yield running
     finally:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from warren.durable import write_whole
 from warren.sinks.intervals import Intervals
-from warren.snapshot.durable import write_whole
 
 _NOTE, _NEWEST = "note", "newest"
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Protocol
 
 from warren.config.sinks import Sink
+from warren.delivery.sink_status import SinkStatus, sink_folder
 from warren.errors import SnapshotError
+from warren.sinks.change_feed import ChangeFollower
 from warren.sinks.delivery import Delivery, Notes, Receiver, Requests
-from warren.sinks.following import ChangeFollower
 from warren.sinks.intervals import Intervals
 from warren.sinks.points import Points, points_of
 from warren.sinks.spool import Spool
 from warren.snapshot.reader import Snapshot, SnapshotReader
-from warren.snapshot.sinks import SinkStatus, sink_folder
 
 log = logging.getLogger(__name__)
 

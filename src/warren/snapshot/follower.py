@@ -1,7 +1,6 @@
 """Takes note of published snapshots in a thread of its own, so that no cycle waits for it."""
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable
 
@@ -41,7 +40,7 @@ class SnapshotFollower:
             try:
                 if manifest is not None and manifest.buckets:
                     self._take(manifest)
-            except (OSError, sqlite3.Error, pa.ArrowException, CorruptSnapshot) as error:
+            except (OSError, pa.ArrowException, CorruptSnapshot) as error:
                 # A full disk, or a snapshot that was removed meanwhile: the next one is taken again.
                 log.warning("%s: a snapshot could not be taken up: %s", self._name, error)
             except Exception:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from warren.errors import CorruptSnapshot
-from warren.snapshot.requests import Request, to_request
+from warren.snapshot.requests import PipelineRequest, to_request
 
 FORMAT = 1
 
@@ -98,7 +98,7 @@ class Manifest:
     clusters: Mapping[str, ClusterState]
     cycle_ms: Mapping[str, int] = field(default_factory=dict)
     rejects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    requests: tuple[Request, ...] = ()
+    requests: tuple[PipelineRequest, ...] = ()
     """The deletions that were in force."""
     format: int = FORMAT
 

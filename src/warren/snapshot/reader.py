@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from warren.domain.buckets import bucket_of
 from warren.domain.reasons import Facts, explain
-from warren.domain.rules import Reason, Status
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import File, HeadSample, Manifest
 from warren.snapshot.schemas import GROUPS, LAYOUT, PARTITIONS

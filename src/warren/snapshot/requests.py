@@ -10,14 +10,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from warren.snapshot.durable import sync
+from warren.durable import sync
 
 log = logging.getLogger(__name__)
 
 _LAST_MS = 2**53
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """What can be asked for."""
 
     DELETE = "delete"
@@ -25,11 +25,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PipelineRequest:
     """One thing that is asked for; a deletion without a topic means the whole group."""
 
     id: str
-    kind: Kind
+    kind: RequestKind
     asked_at_ms: int
     cluster: str = ""
     group: str = ""
@@ -37,9 +37,9 @@ class Request:
     level: str = ""
 
 
-def to_request(raw: Any) -> Request:  # noqa: ANN401 - whatever JSON holds
+def to_request(raw: Any) -> PipelineRequest:  # noqa: ANN401 - whatever JSON holds
     """A request back from its JSON; ValueError, TypeError or LookupError when it is anything else."""
-    request = Request(**{**raw, "kind": Kind(raw["kind"])})
+    request = PipelineRequest(**{**raw, "kind": RequestKind(raw["kind"])})
     texts = (request.id, request.cluster, request.group, request.level, "" if request.topic is None else request.topic)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a name is not a text")
@@ -51,7 +51,7 @@ def to_request(raw: Any) -> Request:  # noqa: ANN401 - whatever JSON holds
     return request
 
 
-class RequestBox:
+class RequestQueue:
     """The requests of one data directory, for those who ask and for the one who takes them up."""
 
     def __init__(self, data_dir: Path) -> None:
@@ -60,17 +60,17 @@ class RequestBox:
 
     def ask(
         self,
-        kind: Kind,
+        kind: RequestKind,
         asked_at_ms: int,
         *,
         cluster: str = "",
         group: str = "",
         topic: str | None = None,
         level: str = "",
-    ) -> Request:
+    ) -> PipelineRequest:
         """Leave a request, whole and durable when this returns; ValueError for a name that is no unicode."""
         request_id = uuid.uuid4().hex
-        request = to_request(asdict(Request(request_id, kind, asked_at_ms, cluster, group, topic, level)))
+        request = to_request(asdict(PipelineRequest(request_id, kind, asked_at_ms, cluster, group, topic, level)))
         self._folder.mkdir(parents=True, exist_ok=True)
         sync(self._folder.parent)
         draft = self._folder / f"{request_id}.draft"
@@ -85,7 +85,7 @@ class RequestBox:
         sync(self._folder)
         return request
 
-    def pending(self) -> list[Request]:
+    def pending(self) -> list[PipelineRequest]:
         """All requests that have not been removed, oldest first; what is no request is told once and left alone."""
         try:
             paths = [path for path in self._folder.iterdir() if path.suffix != ".draft"]
@@ -112,7 +112,7 @@ class RequestBox:
         if removed:
             sync(self._folder)
 
-    def _read(self, path: Path) -> Request | None:
+    def _read(self, path: Path) -> PipelineRequest | None:
         try:
             request = to_request(json.loads(path.read_bytes()))
             if path != self._path(request.id):

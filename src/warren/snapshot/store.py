@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warren.durable import sync
 from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
-from warren.snapshot.durable import sync
 from warren.snapshot.manifest import File, Manifest, from_json, to_json
 
 KINDS = ("partitions", "groups", "heads", "layouts")

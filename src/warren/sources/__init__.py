@@ -1,1 +1,1 @@
-"""The edge in: what the Kafka clusters hold, as they say it themselves."""
+"""Where commits come from, read through Spark."""

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from warren.errors import RequestError
 from warren.web.api import Api
 from warren.web.auth import Guard, Role
-from warren.web.http import JSON, Answer, Handler, Request, Router, cleaned, plain_error, split, unquoted
+from warren.web.http import JSON, Handler, Request, Response, Router, cleaned, plain_error, split, unquoted
 
 log = logging.getLogger(__name__)
 
@@ -100,21 +100,21 @@ class App:
             self._known[url] = known
         return known
 
-    def _whole(self, answer: Answer) -> tuple[bytes, bytes]:
+    def _whole(self, answer: Response) -> tuple[bytes, bytes]:
         assert isinstance(answer.body, bytes)
         if answer.content_type is JSON and not answer.headers:
             return _STATUS_LINES[answer.status] + self._json_head % len(answer.body), b"\r\n" + answer.body
         lines = [b"%b: %b\r\n" % header for header in self._headers(answer)]
         return _STATUS_LINES[answer.status] + b"".join(lines), b"\r\n" + answer.body
 
-    def _keep(self, url: bytes, answer: Answer, made: tuple[bytes, bytes]) -> None:
+    def _keep(self, url: bytes, answer: Response, made: tuple[bytes, bytes]) -> None:
         """Hold an answer until the next snapshot; names that do not exist are without number, so they are not kept."""
         size = len(answer.body) + len(url) + CACHE_ENTRY  # type: ignore[arg-type]
         if answer.status == 200 and self._cached + size <= CACHE_MOST:
             self._cache[url] = made
             self._cached += size
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
         method, raw_path = scope["method"], scope["raw_path"].decode("latin-1")
         path = scope["path"]
         try:
@@ -126,7 +126,7 @@ class App:
             if handler is None:
                 allow = ("Allow", ", ".join(sorted({*route.handlers, "OPTIONS"})))
                 if method == "OPTIONS":
-                    return Answer(200, b"", JSON, (allow,))
+                    return Response(200, b"", JSON, (allow,))
                 return plain_error(405, "method not allowed", allow)
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             refusal = self._refusal(handler, headers.get("authorization"), path)
@@ -148,12 +148,12 @@ class App:
         except _TooLargeError:
             return self._api.refused(path, 413, "the body is too large")
         except _GoneError:
-            return Answer(400, b"")
+            return Response(400, b"")
         except Exception:
             log.exception("%s %s", method, raw_path)
             return self._api.refused(path, 500, "internal error; the server's log has it")
 
-    def _lost(self, method: str, raw_path: str, query: str) -> Answer:
+    def _lost(self, method: str, raw_path: str, query: str) -> Response:
         """A path that is none: the one that was meant, if it is only untidy."""
         tidy = cleaned(raw_path)
         if tidy != raw_path and self._router.find(split(tidy)) is not None:
@@ -162,19 +162,19 @@ class App:
             return plain_error(status, HTTPStatus(status).phrase.lower(), ("Location", location))
         return plain_error(404, "invalid request type")
 
-    def _refusal(self, handler: Handler, authorization: str | None, path: str) -> Answer | None:
+    def _refusal(self, handler: Handler, authorization: str | None, path: str) -> Response | None:
         if handler.is_open or self._guard.is_open:
             return None
         role = self._guard.role_of(authorization.encode("latin-1") if authorization is not None else None)
         if role is None:
             answer = self._api.refused(path, 401, "who are you? send a token or a name and password")
             challenge = (("WWW-Authenticate", 'Basic realm="warren"'), ("WWW-Authenticate", 'Bearer realm="warren"'))
-            return Answer(answer.status, answer.body, JSON, challenge)
+            return Response(answer.status, answer.body, JSON, challenge)
         if handler.is_admin and role is not Role.ADMIN:
             return self._api.refused(path, 403, "this needs the admin role")
         return None
 
-    def _headers(self, answer: Answer) -> list[tuple[bytes, bytes]]:
+    def _headers(self, answer: Response) -> list[tuple[bytes, bytes]]:
         headers = [(b"Content-Type", answer.content_type.encode())]
         if isinstance(answer.body, bytes):
             headers.append((b"Content-Length", str(len(answer.body)).encode()))

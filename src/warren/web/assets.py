@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from warren.web.http import Answer, Request, accepts
+from warren.web.http import Request, Response, accepts
 
 FOLDER = Path(__file__).parent / "static"
 HOME = "index.html"
@@ -41,14 +41,14 @@ def assets() -> dict[str, Asset]:
     return {path.name: Asset(data, gzip.compress(data), _TYPES[path.suffix]) for path, data in read.items()}
 
 
-def home(request: Request) -> Answer:
+def home(request: Request) -> Response:
     """The page itself, which is asked for anew each time; what it names never changes."""
     found = assets().get(HOME)
     headers = (("Content-Security-Policy", POLICY), ("Cache-Control", "no-cache"), ("Referrer-Policy", "no-referrer"))
-    return _answer(request, found, headers) if found else Answer(200, _NOT_BUILT, HTML, headers)
+    return _answer(request, found, headers) if found else Response(200, _NOT_BUILT, HTML, headers)
 
 
-def asset(request: Request) -> Answer | None:
+def asset(request: Request) -> Response | None:
     """One of the files that the page names; None if there is none of that name."""
     found = assets().get(request.names["asset"])
     if found is None or found.content_type == HTML:
@@ -57,8 +57,8 @@ def asset(request: Request) -> Answer | None:
     return _answer(request, found, (kept, ("X-Content-Type-Options", "nosniff")))
 
 
-def _answer(request: Request, found: Asset, headers: tuple[tuple[str, str], ...]) -> Answer:
+def _answer(request: Request, found: Asset, headers: tuple[tuple[str, str], ...]) -> Response:
     if accepts(request.headers.get("accept-encoding", ""), "gzip"):
         more = (("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
-        return Answer(200, found.packed, found.content_type, (*headers, *more))
-    return Answer(200, found.plain, found.content_type, (*headers, ("Vary", "Accept-Encoding")))
+        return Response(200, found.packed, found.content_type, (*headers, *more))
+    return Response(200, found.plain, found.content_type, (*headers, ("Vary", "Accept-Encoding")))

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.rules import Status
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.web.go_json import dumps, to_number
 from warren.web.index import Index

@@ -31,7 +31,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What is sent back; a body in parts is made while it is sent."""
 
     status: int
@@ -44,7 +44,7 @@ class Answer:
 class Handler:
     """Who answers, and how: the same until the next snapshot, from files and so not between others, to whom."""
 
-    answer: Callable[[Request], Answer]
+    answer: Callable[[Request], Response]
     is_cached: bool = False
     is_slow: bool = False
     is_admin: bool = False
@@ -52,7 +52,7 @@ class Handler:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Endpoint:
     """A path with {names} in it, and who answers it by method."""
 
     path: str
@@ -62,7 +62,7 @@ class Route:
 class Router:
     """Finds the route of a path, part by part; a part that is written out wins over a name."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Endpoint]) -> None:
         self._root: dict[str, Any] = {}
         for route in routes:
             node = self._root
@@ -70,7 +70,7 @@ class Router:
                 node = node.setdefault("{}" if part.startswith("{") else part, {})
             node["/"] = (route, [part[1:-1] for part in route.path.split("/") if part.startswith("{")])
 
-    def find(self, parts: Sequence[str]) -> tuple[Route, dict[str, str]] | None:
+    def find(self, parts: Sequence[str]) -> tuple[Endpoint, dict[str, str]] | None:
         """The route of a path's unescaped parts, with its names."""
         node, names = self._root, []
         for part in parts:
@@ -132,7 +132,7 @@ def accepts(wishes: str, what: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class CachedBody:
     """JSON that is large and often asked for again: packed once, and not sent to whoever has it."""
 
     plain: bytes
@@ -140,26 +140,26 @@ class Packed:
     tag: str
 
     @classmethod
-    def of(cls, plain: bytes) -> "Packed":
+    def of(cls, plain: bytes) -> "CachedBody":
         """A body with all that is sent of it."""
         return cls(plain, gzip.compress(plain, 1), f'W/"{zlib.crc32(plain):08x}-{len(plain):x}"')
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """As much of it as is wanted, in the form that is."""
         headers = (("ETag", self.tag), ("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"))
         if request.headers.get("if-none-match") == self.tag:
-            return Answer(304, b"", JSON, headers)
+            return Response(304, b"", JSON, headers)
         if accepts(request.headers.get("accept-encoding", ""), "gzip"):
-            return Answer(200, self.packed, JSON, (*headers, ("Content-Encoding", "gzip")))
-        return Answer(200, self.plain, JSON, headers)
+            return Response(200, self.packed, JSON, (*headers, ("Content-Encoding", "gzip")))
+        return Response(200, self.plain, JSON, headers)
 
 
-def json_answer(value: object, status: int = 200) -> Answer:
+def json_answer(value: object, status: int = 200) -> Response:
     """A value as Burrow would answer it."""
-    return Answer(status, dumps(value))
+    return Response(status, dumps(value))
 
 
-def plain_error(status: int, message: str, *headers: tuple[str, str]) -> Answer:
+def plain_error(status: int, message: str, *headers: tuple[str, str]) -> Response:
     """An error of the server itself, before anything was looked up: Burrow's words for it are JSON in plain text."""
     body = dumps({"error": True, "message": message, "result": {}}) + b"\n"
-    return Answer(status, body, TEXT, (("X-Content-Type-Options", "nosniff"), *headers))
+    return Response(status, body, TEXT, (("X-Content-Type-Options", "nosniff"), *headers))

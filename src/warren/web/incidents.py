@@ -7,15 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warren.config import Config, route
-from warren.domain.patterns import picks
+from warren.config import Config
+from warren.domain.matching import picks
 from warren.errors import RequestError
-from warren.snapshot.incidents import Entry, Wanted, read_incidents
-from warren.snapshot.letters import Letter, read_letters
-from warren.snapshot.notifiers import Tray, read_duty, read_trays
-from warren.snapshot.wishes import Silence, read_silences
-from warren.web.http import Answer, Request, number_in
-from warren.web.speaker import Speaker
+from warren.incidents.routing import route
+from warren.incidents.silences import Silence, read_silences
+from warren.incidents.store.incidents import IncidentQuery, IncidentRecord, read_incidents
+from warren.incidents.store.notifications import Notification, read_notifications
+from warren.incidents.store.notifier_status import DeliveryCounts, read_delivery_counts, read_leadership
+from warren.web.http import Request, Response, number_in
+from warren.web.responses import Responder
 
 Value = dict[str, Any]
 
@@ -24,22 +25,22 @@ BEFORE_MOST = 2**53
 MESSAGES_MOST = 200
 
 
-class IncidentAnswers:
+class IncidentEndpoints:
     """Answers from the book of incidents."""
 
-    def __init__(self, config: Config, speaker: Speaker, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, config: Config, speaker: Responder, clock_ms: Callable[[], int]) -> None:
         self._config = config
         self._speaker = speaker
         self._clock_ms = clock_ms
         self._data_dir = config.pipeline.data_dir
 
-    def incidents(self, request: Request) -> Answer:
+    def incidents(self, request: Request) -> Response:
         """Groups in trouble, now and before: since when, how bad, until when; the newest first."""
         query = request.query
         state = query.get("state", ("",))[-1]
         if state not in ("", "open", "closed"):
             raise RequestError(f"unknown state {state[:20]!r}: an incident is open or closed")
-        wanted = Wanted(
+        wanted = IncidentQuery(
             cluster=query.get("cluster", (None,))[-1],
             group=query.get("group", (None,))[-1],
             is_open=None if not state else state == "open",
@@ -49,30 +50,30 @@ class IncidentAnswers:
         found = self._answers(read_incidents(self._data_dir, wanted))
         return self._speaker.good(request, "incidents returned", incidents=found)
 
-    def incident(self, request: Request) -> Answer:
+    def incident(self, request: Request) -> Response:
         """One incident, with what was said of it: to whom, when, and if not yet, why."""
         return self.answer(request, "incident returned")
 
-    def answer(self, request: Request, message: str) -> Answer:
+    def answer(self, request: Request, message: str) -> Response:
         """The incident of a request, as it is now."""
         entry = self.entry(request.names["incident"])
-        letters, count = read_letters(self._data_dir, entry.incident.letter_ids, MESSAGES_MOST)
+        letters, count = read_notifications(self._data_dir, entry.incident.notification_ids, MESSAGES_MOST)
         [found] = self._answers([entry])
         messages = {"message_count": count, "messages": [_message_answer(letter) for letter in letters]}
         return self._speaker.good(request, message, incident={**found, **messages})
 
-    def entry(self, incident: str) -> Entry:
+    def entry(self, incident: str) -> IncidentRecord:
         """The incident of an id."""
-        found = read_incidents(self._data_dir, Wanted(id=incident))
+        found = read_incidents(self._data_dir, IncidentQuery(id=incident))
         if not found:
             raise RequestError("there is no such incident", 404)
         return found[0]
 
-    def notifiers(self, request: Request) -> Answer:
+    def notifiers(self, request: Request) -> Response:
         """Whether this Warren notifies, and how each notifier's messages fare."""
-        duty, trays = read_duty(self._data_dir, self._clock_ms()), read_trays(self._data_dir)
+        duty, trays = read_leadership(self._data_dir, self._clock_ms()), read_delivery_counts(self._data_dir)
         notifiers = [
-            {"name": name, "class": one.class_name, **_tray_answer(trays.get(name, Tray()))}
+            {"name": name, "class": one.class_name, **_tray_answer(trays.get(name, DeliveryCounts()))}
             for name, one in sorted(self._config.notifiers.items())
         ]
         return self._speaker.good(
@@ -82,7 +83,7 @@ class IncidentAnswers:
             notifiers=notifiers,
         )
 
-    def _answers(self, entries: Sequence[Entry]) -> list[Value]:
+    def _answers(self, entries: Sequence[IncidentRecord]) -> list[Value]:
         clusters = pa.array([one.incident.cluster for one in entries], pa.string())
         groups = pa.array([one.incident.group for one in entries], pa.string())
         now_ms = self._clock_ms()
@@ -102,7 +103,7 @@ def _any_fits(silences: Sequence[Silence], clusters: pa.Array, groups: pa.Array)
     return found
 
 
-def incident_answer(entry: Entry, team: str, *, is_silenced: bool) -> Value:
+def incident_answer(entry: IncidentRecord, team: str, *, is_silenced: bool) -> Value:
     """One incident, with its course and the worst of its partitions."""
     incident = entry.incident
     return {
@@ -129,7 +130,7 @@ def incident_answer(entry: Entry, team: str, *, is_silenced: bool) -> Value:
     }
 
 
-def _acknowledged(entry: Entry) -> Value | None:
+def _acknowledged(entry: IncidentRecord) -> Value | None:
     if entry.incident.acknowledged_ms is None:
         return None
     return {
@@ -139,7 +140,7 @@ def _acknowledged(entry: Entry) -> Value | None:
     }
 
 
-def _message_answer(letter: Letter) -> Value:
+def _message_answer(letter: Notification) -> Value:
     return {
         "notifier": letter.listener,
         "event": str(letter.event),
@@ -153,7 +154,7 @@ def _message_answer(letter: Letter) -> Value:
     }
 
 
-def _tray_answer(tray: Tray) -> Value:
+def _tray_answer(tray: DeliveryCounts) -> Value:
     return {
         "waiting": tray.waiting,
         "sent": tray.sent,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.history.recent import Recent, nothing_recent
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.web.recent import Recent, nothing_recent
-from warren.web.texts import PartitionTexts
+from warren.web.partition_json import PartitionJson
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -116,9 +116,9 @@ class Index:
         return {name: code for code, name in enumerate(_strings(self.names["topic"]))}
 
     @cached_property
-    def texts(self) -> PartitionTexts:
+    def texts(self) -> PartitionJson:
         """The JSON of the partitions."""
-        return PartitionTexts(self)
+        return PartitionJson(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from warren import __version__
 from warren.config import Config
-from warren.domain.columns import as_text, bytes_of, joined
-from warren.domain.rejects import REJECT_WORDS
-from warren.domain.rules import Status
+from warren.domain.status import Status
+from warren.domain.text_columns import as_text, bytes_of, joined
 from warren.domain.windows import UNKNOWN
-from warren.snapshot.incidents import tally
-from warren.snapshot.notifiers import read_duty
-from warren.snapshot.wishes import count_silences
-from warren.web.http import Answer, accepts
+from warren.incidents.silences import count_silences
+from warren.incidents.store.incidents import count_incidents
+from warren.incidents.store.notifier_status import read_leadership
+from warren.kafka.records.rejects import REJECT_WORDS
+from warren.web.http import Response, accepts
 from warren.web.index import Index
 from warren.web.readiness import not_ready
 from warren.web.sinks import sinks_answer
@@ -45,14 +45,14 @@ class Family:
     type: str = "gauge"
 
 
-def answer(index: Index, config: Config, headers: Mapping[str, str], now_ms: int) -> Answer:
+def answer(index: Index, config: Config, headers: Mapping[str, str], now_ms: int) -> Response:
     """All series in the form, and packed, as the scraper wishes."""
     is_open = accepts(headers.get("accept", ""), "application/openmetrics-text")
     parts = _text(index, config, now_ms, is_open=is_open)
     is_packed = accepts(headers.get("accept-encoding", ""), "gzip")
     more = (("Content-Encoding", "gzip"),) if is_packed else ()
     vary = ("Vary", "Accept, Accept-Encoding")
-    return Answer(200, _packed(parts) if is_packed else parts, OPEN if is_open else PLAIN, (*more, vary))
+    return Response(200, _packed(parts) if is_packed else parts, OPEN if is_open else PLAIN, (*more, vary))
 
 
 def _text(index: Index, config: Config, now_ms: int, *, is_open: bool) -> Iterator[bytes | memoryview]:
@@ -308,7 +308,7 @@ def _of_sinks(config: Config) -> Iterator[Family]:
 
 def _of_incidents(config: Config, now_ms: int) -> Iterator[Family]:
     data_dir = config.pipeline.data_dir
-    found = tally(data_dir)
+    found = count_incidents(data_dir)
     yield _gauge(
         "warren_incidents_open",
         "How many groups of a cluster are in trouble and known to be",
@@ -326,7 +326,7 @@ def _of_incidents(config: Config, now_ms: int) -> Iterator[Family]:
     yield _gauge(
         "warren_notifier_active",
         "Whether this Warren notifies, and not another or nobody",
-        [({}, int(read_duty(data_dir, now_ms).is_active))],
+        [({}, int(read_leadership(data_dir, now_ms).is_active))],
     )
     silences = count_silences(data_dir, now_ms)
     yield _gauge("warren_silences_active", "How many silences are in force", [({}, silences)])

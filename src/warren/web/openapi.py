@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from warren import __version__
-from warren.web.bodies import ACKNOWLEDGEMENT, SILENCE
-from warren.web.bulk import LIMIT_MOST, STARS_MOST
-from warren.web.http import Route
+from warren.web.cluster_lag import LIMIT_MOST, STARS_MOST
+from warren.web.http import Endpoint
 from warren.web.incidents import BEFORE_MOST, INCIDENTS, INCIDENTS_MOST
+from warren.web.request_bodies import ACKNOWLEDGEMENT, SILENCE
 
 _NAMES = {
     "cluster": "A cluster, by the name of its section",
@@ -82,7 +82,7 @@ _TEXTS = {
 }
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole description."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:

@@ -9,13 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warren.config import Config
-from warren.domain.rules import Status
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
-from warren.snapshot.notifiers import read_duty
-from warren.web.bulk import roll_up
+from warren.history.recent import HOUR_MS
+from warren.incidents.store.notifier_status import read_leadership
+from warren.web.cluster_lag import roll_up
 from warren.web.index import Index
 from warren.web.readiness import not_ready
-from warren.web.recent import HOUR_MS
 from warren.web.sinks import sinks_answer
 
 Value = dict[str, Any]
@@ -32,7 +32,7 @@ def overview(index: Index, config: Config, now_ms: int) -> Value:
     why = not_ready(snapshot, now_ms)
     manifest = snapshot.manifest if snapshot else None
     status = index.of_groups["status"]
-    duty = read_duty(config.pipeline.data_dir, now_ms)
+    duty = read_leadership(config.pipeline.data_dir, now_ms)
     return {
         "now": now_ms,
         "not_ready": why.partition("\n")[2].strip() if why else None,

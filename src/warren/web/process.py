@@ -11,7 +11,7 @@ import uvloop
 
 from warren.config import Config
 from warren.errors import WarrenError
-from warren.processes import KeptProcess
+from warren.processes import SupervisedProcess
 from warren.web.server import serve
 
 START_S = 60.0
@@ -50,7 +50,7 @@ class WebServer:
         self._listening: list[str] | None = None
         self._heard = threading.Event()
         # One that never listened would not do so the next time either.
-        self._process = KeptProcess("web server", _main, config, self._take, lambda: self._listening is not None)
+        self._process = SupervisedProcess("web server", _main, config, self._take, lambda: self._listening is not None)
 
     def _take(self, said: object) -> None:
         assert isinstance(said, list)

@@ -15,12 +15,12 @@ import uvicorn
 
 from warren.config import Config, HttpServer
 from warren.errors import WarrenError
-from warren.snapshot.requests import RequestBox
+from warren.snapshot.requests import RequestQueue
 from warren.web.api import Api
 from warren.web.asgi import App
 from warren.web.auth import Guard
 from warren.web.connection import Connection
-from warren.web.follow import Follower
+from warren.web.index_follower import Follower
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[lis
     data_dir = config.pipeline.data_dir
     follower = Follower(data_dir)
     guard = Guard.of(config)
-    app = App(Api(config, follower, RequestBox(data_dir)), guard, config.general.access_control_allow_origin)
+    app = App(Api(config, follower, RequestQueue(data_dir)), guard, config.general.access_control_allow_origin)
     running = [_Listener(_settings(app, config, server)) for server in servers.values()]
     follower.look()
     follower.start()

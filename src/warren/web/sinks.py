@@ -4,7 +4,7 @@ from typing import Any
 
 from warren.config import Config
 from warren.config.sinks import LakeSink, Sink
-from warren.snapshot.sinks import SinkStatus, read_status
+from warren.delivery.sink_status import SinkStatus, read_status
 
 LATE_INTERVALS = 3
 """So many intervals may wait before a sink is behind: one is always under way."""

@@ -5,7 +5,7 @@ import datetime as dt
 import pyarrow as pa
 
 from tests.kit.records import commit_key, commit_value
-from warren.pipeline.plan import GroupFilter
+from warren.domain.matching import GroupFilter
 from warren.sinks.lake.commits import OffsetsTopic, decoded
 from warren.sinks.lake.tables import Scope
 

@@ -8,9 +8,9 @@ import pytest
 from tests.kit.kafka import commit
 from tests.kit.lakes import ask
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
+from warren.delivery.sink_status import SinkStatus, read_status
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics, fill_topic
-from warren.snapshot.sinks import SinkStatus, read_status
 
 pytestmark = pytest.mark.timeout(900)
 

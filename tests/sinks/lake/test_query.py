@@ -11,8 +11,8 @@ from tests.kit.servers import Town, server_config
 from warren.cli import HISTORY_EXAMPLES
 from warren.config.sinks import LakeSink, Sink
 from warren.errors import WarrenError
+from warren.history.write import HistoryWriter
 from warren.report import print_rows
-from warren.sinks.history import HistoryWriter
 from warren.sinks.lake.query import lake_of, own_views, run_query
 from warren.snapshot.reader import SnapshotReader
 

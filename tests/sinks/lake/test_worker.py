@@ -10,14 +10,15 @@ from pyspark.sql import SparkSession
 
 from tests.kit.lakes import MINUTE, Lake, minutes, when
 from tests.kit.plans import cluster_state
-from warren.domain.rules import Reason, Status
+from warren.delivery.sink_status import read_status, sink_folder
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.lake import parquet
 from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.parquet import Files
 from warren.sinks.lake.tables import Table
 from warren.snapshot.reader import SnapshotReader
-from warren.snapshot.sinks import read_status, sink_folder
 
 DAY = 86_400_000
 

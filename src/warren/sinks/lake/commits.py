@@ -10,16 +10,14 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from warren.config import Config, to_spark_options
-from warren.domain.globs import fits
-from warren.domain.records import Kind, decode_commits, decode_keys
-from warren.domain.rejects import Reject
-from warren.pipeline.compact import accepted
-from warren.pipeline.plan import GroupFilter
-from warren.pipeline.planning import offsets_topics
+from warren.config import Config
+from warren.domain.matching import GroupFilter, accepted, fits
+from warren.kafka.options import to_spark_options
+from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
+from warren.kafka.records.rejects import Reject
 from warren.sinks.lake.progress import Stretch
 from warren.sinks.lake.tables import Scope
-from warren.sources.commits import Span, read_commits
+from warren.sources.offsets_topic import OffsetRange, offsets_topics, read_commits
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -76,7 +74,7 @@ def commits(
     scans = []
     for number, source in enumerate(sources):
         spans = {
-            one.partition: Span(one.start, one.end)
+            one.partition: OffsetRange(one.start, one.end)
             for one in stretches
             if (one.cluster, one.topic) == (source.cluster, source.topic)
         }
@@ -102,7 +100,7 @@ def decoded(sources: Sequence[OffsetsTopic], scope: Scope) -> Callable[[Batches]
 
 def _decoded(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], scope: Scope) -> pa.Table:
     keys = decode_keys(_binary(batch["key"]))
-    rows = np.flatnonzero(keys.kind == Kind.COMMIT)
+    rows = np.flatnonzero(keys.kind == RecordKind.COMMIT)
     values = decode_commits(_binary(batch["value"]).take(pa.array(rows)))
     is_good = values.reject == Reject.NONE
     rows, offset, time_ms = rows[is_good], values.offset[is_good], values.time_ms[is_good]

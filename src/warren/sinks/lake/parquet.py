@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 
+from warren.durable import write_whole
 from warren.sinks.lake.tables import PARTITIONED_BY, Table, plain_path
-from warren.snapshot.durable import write_whole
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import orjson
 
+from warren.durable import write_whole
 from warren.sinks.lake.samples import Place, Sample
-from warren.snapshot.durable import write_whole
 
 FILE = "progress.json"
 

@@ -12,14 +12,14 @@ from rich.console import Console
 
 from warren.config import Config
 from warren.config.sinks import LakeSink
-from warren.domain.rules import Status
+from warren.domain.status import Status
 from warren.errors import WarrenError
+from warren.history.read import Table as Own
+from warren.history.read import history_files
 from warren.report import print_rows
 from warren.sinks.lake.session import lake_session
 from warren.sinks.lake.tables import Table, local_path, time_of, word_of
 from warren.sinks.lake.worker import open_tables
-from warren.snapshot.history import Table as Own
-from warren.snapshot.history import history_files
 
 _QUERY = re.compile(r"\s*(?:--.*\n\s*)*(select|with|values|show|describe|desc|explain|from)\b", re.IGNORECASE)
 

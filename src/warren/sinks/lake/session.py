@@ -4,8 +4,8 @@ from pyspark.sql import SparkSession
 
 from warren.config.sinks import LakeSink
 from warren.java import Jars, fetch_jars, java_home, spark_connector_jars
-from warren.pipeline.session import start_session
 from warren.sinks.lake.transactional import conf_of
+from warren.spark.session import start_session
 
 CONF = {
     "spark.app.name": "warren-lake",

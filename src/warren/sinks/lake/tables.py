@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config.sinks import LakeSink
-from warren.domain.globs import fits, glob_regex
-from warren.domain.rules import Reason, Status
+from warren.domain.matching import fits, glob_regex
+from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.lake.samples import GROUPS, HEADS, LAYOUT, PARTITIONS, Sample
 from warren.sinks.points import partitions_of

@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from warren.config.sinks import LakeSink
+from warren.delivery.sink_status import SinkStatus, sink_folder
 from warren.sinks.delivery import Delivery, Notes, in_short
 from warren.sinks.lake import tables
 from warren.sinks.lake.commits import OffsetsTopic, commits
@@ -28,7 +29,6 @@ from warren.sinks.lake.tables import Scope, Table
 from warren.sinks.lake.transactional import TransactionalTables
 from warren.sinks.worker import Sampler, Worker, wall_clock_ms
 from warren.snapshot.reader import Snapshot
-from warren.snapshot.sinks import SinkStatus, sink_folder
 from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,52 @@
+"""Go's text/template, so that templates written for Burrow run as they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gotemplate.budget import Budget, Limits
+from gotemplate.errors import CallError, LimitReached, TemplateError
+from gotemplate.evaluate import Evaluator
+from gotemplate.functions import Function
+from gotemplate.nodes import Definitions
+from gotemplate.parser import definitions_of
+from gotemplate.render import Rendering
+from gotemplate.standard import STANDARD
+from gotemplate.values import to_bytes
+
+__all__ = ["Limits", "Template", "TemplateError", "parse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template that has been read, to be rendered any number of times."""
+
+    name: str
+    definitions: Definitions
+    functions: Mapping[str, Function]
+    limits: Limits
+
+    def render(self, data: object) -> str:
+        """What the template says of some data; a TemplateError says why it cannot."""
+        budget = Budget(self.limits)
+        evaluator = Evaluator(self.name, self.functions, budget)
+        try:
+            Rendering(self.definitions, evaluator, budget).run(self.name, data)
+        except (CallError, LimitReached) as error:
+            raise evaluator.fail(str(error)) from None
+        except RecursionError:
+            raise evaluator.fail("the data is nested too deeply") from None
+        return to_bytes(budget.output()).decode("utf-8", "replace")
+
+
+def parse(
+    text: str,
+    name: str = "template",
+    functions: Mapping[str, Function] | None = None,
+    limits: Limits | None = None,
+) -> Template:
+    """Read a template; a TemplateError says what is wrong with it and on which line."""
+    known = {**STANDARD, **(functions or {})}
+    try:
+        return Template(name, definitions_of(text, name, known), known, limits or Limits())
+    except RecursionError:
+        raise TemplateError(name, 1, "nested too deeply") from None

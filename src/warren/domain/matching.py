@@ -1,0 +1,116 @@
+"""Names selected by the three notations users write: RE2 lists as Burrow's, telegraf's globs, and * and ? wildcards."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Arrow compiles a pattern only when there is a value to match, so an empty array would let any pattern pass.
+_ONE_GROUP = pa.array([""], pa.string())
+
+
+def regex_mistake(pattern: str) -> str | None:
+    """Say why RE2, the syntax of Burrow's lists, cannot read a pattern, or None when it can."""
+    try:
+        pc.match_substring_regex(_ONE_GROUP, pattern)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None
+
+
+def accepts(groups: pa.Array, allowlist: str | None, denylist: str | None) -> npt.NDArray[np.bool_]:
+    """Mark the groups with a match of the allowlist and none of the denylist; a null is no group."""
+    if isinstance(groups, pa.DictionaryArray):  # matched once for each distinct group
+        is_accepted = accepts(groups.dictionary, allowlist, denylist)
+        return _to_numpy(pa.array(is_accepted).take(groups.indices))
+    is_accepted = _to_numpy(groups.is_valid())
+    if allowlist:
+        is_accepted &= _to_numpy(pc.match_substring_regex(groups, allowlist))
+    if denylist:
+        is_accepted &= ~_to_numpy(pc.match_substring_regex(groups, denylist))
+    return is_accepted
+
+
+def _to_numpy(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    return np.array(mask.fill_null(False), dtype=np.bool_)
+
+
+def glob_regex(glob: str) -> str:
+    """A glob as a regular expression of RE2 for a whole name; ValueError for one that ends too early."""
+    made, depth, at = "", 0, 0
+    while at < len(glob):
+        sign = glob[at]
+        at += 1
+        if sign == "\\":
+            if at == len(glob):
+                raise ValueError("ends in a backslash")
+            made += re.escape(glob[at])
+            at += 1
+        elif sign == "[":
+            end = glob.find("]", at + 1)
+            if end < 0:
+                raise ValueError("has a [ without a ]")
+            inner = glob[at:end].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
+            made += f"[{'^' + inner[1:] if inner.startswith('!') else inner}]"
+            at = end + 1
+        elif sign == "{" or (sign in ",}" and depth):
+            depth += {"{": 1, "}": -1}.get(sign, 0)
+            made += {"{": "(?:", ",": "|", "}": ")"}[sign]
+        else:
+            made += {"*": ".*", "?": "."}.get(sign, re.escape(sign))
+    if depth:
+        raise ValueError("has a { without a }")
+    return rf"(?s)\A(?:{made})\z"
+
+
+def glob_mistake(glob: str) -> str | None:
+    """Say why a glob cannot be read, or None when it can."""
+    try:
+        return regex_mistake(glob_regex(glob))
+    except ValueError as error:
+        return str(error)
+
+
+def fits(names: pa.Array, include: Sequence[str], exclude: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Mark the names that fit one of the globs to include, all of them where there is none, and none to exclude."""
+    return accepts(names, _any(include), _any(exclude))
+
+
+def _any(globs: Sequence[str]) -> str | None:
+    return "|".join(map(glob_regex, globs)) or None
+
+
+ANY = "*"
+PATTERN_CHARS_MOST = 500
+
+
+def picks(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+    """Mark the names that fit a pattern as a whole."""
+    return accepts(names, None if pattern == ANY else _regex(pattern), None)
+
+
+def _regex(pattern: str) -> str:
+    # A row of stars says no more than one, and would only take longer.
+    parts = re.split(r"(\*+|\?)", pattern)
+    words = {"*": ".*", "?": "."}
+    return rf"(?s)\A{''.join(words.get(part[:1], re.escape(part)) for part in parts)}\z"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """A pair of allow and deny patterns."""
+
+    allowlist: str | None = None
+    denylist: str | None = None
+
+
+def accepted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> npt.NDArray[np.bool_]:
+    """Whether the storage section and any consumer section of a source accept each group."""
+    taken = np.zeros(len(group), dtype=np.bool_)
+    for wish in filters:
+        taken |= accepts(group, wish.allowlist, wish.denylist)
+    return taken & accepts(group, storage.allowlist, storage.denylist)

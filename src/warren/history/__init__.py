@@ -1,0 +1,1 @@
+"""The built-in history of groups and clusters: written, thinned with age, and read."""

@@ -1,0 +1,1 @@
+"""Where incidents, notifications, silences and acknowledgements are stored: SQLite, replicated through Kafka."""

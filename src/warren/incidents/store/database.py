@@ -1,0 +1,95 @@
+"""The file of incidents in the data directory: SQLite, with all its tables."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+FILE = "incidents.db"
+StoreError = sqlite3.Error
+"""What the store raises when it cannot be read or written."""
+WAIT_S = 5.0
+"""How long one waits for another who writes."""
+
+_TABLES = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS incidents (
+    id TEXT PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, opened_ms INTEGER NOT NULL, closed_ms INTEGER,
+    worst INTEGER NOT NULL, changes TEXT NOT NULL, told TEXT NOT NULL, partitions TEXT NOT NULL,
+    partition_count INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS by_time ON incidents (opened_ms);
+CREATE INDEX IF NOT EXISTS by_group ON incidents (cluster, name, opened_ms);
+CREATE INDEX IF NOT EXISTS still_open ON incidents (opened_ms) WHERE closed_ms IS NULL;
+CREATE INDEX IF NOT EXISTS by_end ON incidents (closed_ms) WHERE closed_ms IS NOT NULL;
+CREATE TABLE IF NOT EXISTS letters (
+    key TEXT PRIMARY KEY, listener TEXT NOT NULL, event TEXT NOT NULL, incident TEXT NOT NULL, number INTEGER NOT NULL,
+    cluster TEXT NOT NULL,
+    name TEXT NOT NULL, opened_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, why TEXT NOT NULL, team TEXT NOT NULL,
+    channel TEXT NOT NULL, result TEXT NOT NULL, attempts INTEGER NOT NULL, next_ms INTEGER NOT NULL, sent_ms INTEGER,
+    given_up_ms INTEGER, trouble TEXT NOT NULL, receipt TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS to_send ON letters (listener, attempts, due_ms, key)
+    WHERE sent_ms IS NULL AND given_up_ms IS NULL;
+CREATE INDEX IF NOT EXISTS of_incident ON letters (incident, listener, number);
+CREATE INDEX IF NOT EXISTS to_count ON letters (listener, sent_ms, given_up_ms);
+CREATE TABLE IF NOT EXISTS storms (
+    id TEXT PRIMARY KEY, listener TEXT NOT NULL, cluster TEXT NOT NULL, channel TEXT NOT NULL,
+    opened_ms INTEGER NOT NULL, grown_ms INTEGER NOT NULL, told TEXT NOT NULL, total INTEGER NOT NULL,
+    untold INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS acknowledgements (
+    incident TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, withdrawn_ms INTEGER,
+    is_shared INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS silences (
+    id TEXT PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, from_ms INTEGER NOT NULL, until_ms INTEGER NOT NULL,
+    by TEXT NOT NULL, why TEXT NOT NULL, is_shared INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE IF NOT EXISTS duty (
+    one INTEGER PRIMARY KEY CHECK (one = 1), state TEXT NOT NULL, since_ms INTEGER NOT NULL, why TEXT NOT NULL,
+    noted_ms INTEGER NOT NULL
+) STRICT;
+COMMIT;
+"""
+
+
+def open_to_write(data_dir: Path) -> sqlite3.Connection:
+    """The file, made where it is missing; what is committed is durable. Threads may share it, one at a time."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    book = sqlite3.connect(data_dir / FILE, timeout=WAIT_S, check_same_thread=False, isolation_level=None)
+    try:
+        book.execute("PRAGMA journal_mode = WAL")
+        book.execute("PRAGMA synchronous = FULL")
+        book.executescript(_TABLES)
+    except sqlite3.Error:
+        book.close()
+        raise
+    return book
+
+
+@contextmanager
+def writing(book: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """A transaction: all of it, or nothing."""
+    book.execute("BEGIN IMMEDIATE")
+    try:
+        yield book
+        book.execute("COMMIT")
+    except BaseException:
+        # A disk that is full has rolled it back already.
+        if book.in_transaction:
+            book.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def reading(data_dir: Path) -> Iterator[sqlite3.Connection | None]:
+    """The file to be read only, by any process; None where there is none yet."""
+    path = data_dir / FILE
+    if not path.exists():
+        yield None
+        return
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as book:
+        # Whoever makes the file makes its tables a moment later.
+        is_made = book.execute("SELECT count(*) FROM sqlite_master WHERE name = 'duty'").fetchone()[0]
+        yield book if is_made else None

@@ -1,0 +1,1 @@
+"""Kafka as a client sees it: connection options, record formats, admin calls, and samples of log heads."""

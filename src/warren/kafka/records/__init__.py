@@ -1,0 +1,1 @@
+"""The record formats of Kafka's offsets topic, decoded as whole columns."""

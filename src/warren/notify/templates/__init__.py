@@ -1,0 +1,1 @@
+"""Message templates: Burrow's in Go's text/template, and Jinja2."""

@@ -1,0 +1,119 @@
+"""What people send, as JSON: each field checked, and described to whoever reads about the API."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from warren.domain.matching import PATTERN_CHARS_MOST
+from warren.errors import RequestError
+from warren.web.http import JSON, Request
+
+Schema = dict[str, Any]
+
+BY_MOST, WHY_MOST = 100, 500
+HOURS_MOST = 24 * 365
+YEAR_MS = HOURS_MOST * 3_600_000
+
+_NEVER = ("Cc", "Cs", "Zl", "Zp")
+"""Characters that control, halves of characters, and ends of lines: what is said is shown on one line."""
+_LINE = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_ANY = f"^[^{_LINE}]*$"
+_SOME = rf"^[^{_LINE}]*[^\s{_LINE}][^{_LINE}]*$"
+
+
+def fields_in(request: Request, allowed: Sequence[str]) -> Mapping[str, Any]:
+    """The fields of a body, all of them known ones."""
+    # Another site's form can send any body through the browser of somebody who may do this, but never with this type.
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise RequestError(f"the body must be sent as Content-Type: {JSON}", 415)
+    try:
+        sent = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        raise RequestError("the body cannot be read: it must be JSON") from None
+    if not isinstance(sent, dict):
+        raise RequestError(f"the body must be an object with {', '.join(allowed)}")
+    for name in sent:
+        if name not in allowed:
+            raise RequestError(f"unknown field {name[:50]!r}: there are {', '.join(allowed)}")
+    return sent
+
+
+def said_in(sent: Mapping[str, Any], name: str, most: int, *, least: int = 1, otherwise: str = "") -> str:
+    """Words of somebody."""
+    said = sent.get(name, otherwise)
+    if not isinstance(said, str) or not least <= len(said.strip()) <= most or not _is_one_line(said):
+        raise RequestError(f"{name} must be a text of {least} to {most} characters on one line")
+    return said.strip()
+
+
+def pattern_in(sent: Mapping[str, Any], name: str, otherwise: str) -> str:
+    """A pattern of names."""
+    pattern = sent.get(name, otherwise)
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= PATTERN_CHARS_MOST or not _is_one_line(pattern):
+        raise RequestError(
+            f"{name} must be a name of 1 to {PATTERN_CHARS_MOST} characters on one line, in which * stands for any "
+            "characters and ? for any one"
+        )
+    return pattern
+
+
+def until_in(sent: Mapping[str, Any], now_ms: int) -> int:
+    """When it is over: after some `hours`, or at the moment `until`."""
+    if ("hours" in sent) == ("until" in sent):
+        raise RequestError("say either hours, from now on, or until, a moment in milliseconds")
+    if "hours" in sent:
+        return now_ms + _whole(sent["hours"], "hours", 1, HOURS_MOST) * 3_600_000
+    return _whole(sent["until"], "until", now_ms + 1, now_ms + YEAR_MS)
+
+
+def _whole(value: object, name: str, least: int, most: int) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise RequestError(f"{name} must be a whole number from {least} to {most}")
+    return value
+
+
+def _is_one_line(text: str) -> bool:
+    return not any(unicodedata.category(char) in _NEVER for char in text)
+
+
+def _said(most: int, text: str, pattern: str = _SOME) -> Schema:
+    return {"type": "string", "maxLength": most, "pattern": pattern, "description": text}
+
+
+def _pattern(what: str) -> Schema:
+    return {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": PATTERN_CHARS_MOST,
+        "pattern": _ANY,
+        "default": "*",
+        "description": f"Which {what}: * stands for any characters, ? for any one",
+    }
+
+
+_BY = _said(BY_MOST, "Who says so; may be left out by whoever comes with a name and password")
+
+ACKNOWLEDGEMENT: Schema = {
+    "type": "object",
+    "required": ["by"],
+    "additionalProperties": False,
+    "properties": {"by": _BY, "why": _said(WHY_MOST, "What is done about it", _ANY)},
+}
+SILENCE: Schema = {
+    "type": "object",
+    "required": ["by", "why"],
+    "additionalProperties": False,
+    "properties": {
+        "cluster": _pattern("clusters"),
+        "group": _pattern("groups"),
+        "hours": {"type": "integer", "minimum": 1, "maximum": HOURS_MOST, "description": "How long, from now on"},
+        "until": {"type": "integer", "minimum": 1, "description": "Until when, in milliseconds; a year ahead at most"},
+        "by": _BY,
+        "why": _said(WHY_MOST, "Why nobody needs to hear of them"),
+    },
+    "oneOf": [{"required": ["hours"]}, {"required": ["until"]}],
+}

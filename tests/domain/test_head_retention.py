@@ -1,0 +1,47 @@
+"""Which head samples stay: dense for minutes, thinner for hours, none beyond a day."""
+
+from itertools import pairwise
+
+import pytest
+
+from warren.domain.head_retention import TIERS_MS, keep_samples
+
+MINUTE, HOUR = 60_000, 3_600_000
+NOW = 100 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("name", "ages_ms", "kept_ages_ms"),
+    [
+        ("nothing", [], []),
+        ("one", [0], [0]),
+        ("all of the last minutes", [30_000, 20_000, 10_000, 0], [30_000, 20_000, 10_000, 0]),
+        (
+            "one a minute of the half hour before",
+            [5 * MINUTE, 4 * MINUTE + 30_000, 4 * MINUTE, 0],
+            [5 * MINUTE, 4 * MINUTE, 0],
+        ),
+        ("older than a day", [25 * HOUR, 24 * HOUR, 0], [24 * HOUR, 0]),
+        ("the newest however old it is", [50 * HOUR, 49 * HOUR], [49 * HOUR]),
+        ("a sample from our future", [10_000, 0, -5_000], [10_000, 0, -5_000]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_keep_samples_by_example(name: str, ages_ms: list[int], kept_ages_ms: list[int]) -> None:
+    kept = keep_samples([NOW - age for age in ages_ms], NOW)
+    assert [ages_ms[place] for place in kept] == kept_ages_ms, name
+
+
+@pytest.mark.parametrize("every_ms", [10_000, 41_300, 90_000])
+def test_thinning_again_and_again_leaves_no_hole_and_no_crowd(every_ms: int) -> None:
+    times: list[int] = []
+    for now in range(0, 26 * HOUR, every_ms):
+        times.append(now)
+        times = [times[place] for place in keep_samples(times, now)]
+    assert times[0] <= now - 23 * HOUR
+    for before, after in pairwise(times):
+        tier = next(tier for tier, (age, _) in enumerate(TIERS_MS) if now - before <= age)
+        # A tier keeps what the one before it left, so it may have to wait for the next of those.
+        assert after - before <= sum(gap for _, gap in TIERS_MS[: tier + 1]) + every_ms
+    # 3 minutes of all, 27 minutes by the minute, 5.5 hours by ten, 18 hours by the hour, and the edges.
+    assert len(times) <= 3 * MINUTE // every_ms + 27 + 33 + 18 + 5

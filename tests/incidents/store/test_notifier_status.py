@@ -1,0 +1,94 @@
+"""Who was told what, and whether anybody tells, is read back from the book."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.kit.incidents import letter
+from warren.incidents.silences import Silence, count_silences, write_action
+from warren.incidents.store.database import FILE, open_to_write
+from warren.incidents.store.notifications import Notification, read_notifications
+from warren.incidents.store.notifier_status import (
+    SILENT_MS,
+    DeliveryCounts,
+    LeadershipState,
+    read_delivery_counts,
+    read_leadership,
+)
+from warren.incidents.store.writer import IncidentStore, StoreUpdate
+
+
+def written(data_dir: Path, *letters: Notification) -> None:
+    with closing(IncidentStore(data_dir)) as book:
+        book.write(StoreUpdate([], letters))
+
+
+def test_without_a_book_nobody_was_told_and_nothing_is_known(tmp_path: Path) -> None:
+    assert read_notifications(tmp_path, ["i"], 10) == ([], 0)
+    assert read_delivery_counts(tmp_path) == {}
+    assert read_leadership(tmp_path) == LeadershipState("unknown")
+    assert not list(tmp_path.iterdir()), "and looking makes none"
+
+
+def test_the_last_letters_of_an_incident_come_in_their_order(tmp_path: Path) -> None:
+    sent = [letter(number, "i", sent_ms=number + 1) for number in (5, 3, 9)]
+    written(tmp_path, sent[0], letter(4, "other"), *sent[1:])
+    found, count = read_notifications(tmp_path, ["i"], 2)
+    assert [(one.due_ms, one.sent_ms, one.result) for one in found] == [(5, 6, {}), (9, 10, {})]
+    assert count == 3
+    assert read_notifications(tmp_path, ["nobody's"], 2) == ([], 0)
+
+
+def test_a_tray_says_what_is_sent_what_waits_and_why(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        letter(1, "a", sent_ms=10),
+        letter(2, "b", sent_ms=30, trouble="was slow"),
+        letter(3, "c", sent_ms=20),
+        letter(4, "d", given_up_ms=40, trouble="refused"),
+        letter(5, "e", trouble="away"),
+        letter(6, "f", trouble="not asked yet"),
+        letter(7, "a", "mail", sent_ms=50),
+    )
+    assert read_delivery_counts(tmp_path) == {
+        "hook": DeliveryCounts(3, 1, 2, 30, "away"),
+        "mail": DeliveryCounts(1, 0, 0, 50, ""),
+    }
+
+
+def test_letters_are_counted_without_reading_them(tmp_path: Path) -> None:
+    with closing(open_to_write(tmp_path)) as book:
+        counted = "EXPLAIN QUERY PLAN SELECT listener, count(sent_ms), max(sent_ms) FROM letters GROUP BY listener"
+        assert "COVERING INDEX" in str(book.execute(counted).fetchall())
+
+
+@pytest.mark.parametrize(
+    ("state", "is_active"), [("alone", True), ("active", True), ("standby", False), ("away", False), ("unknown", False)]
+)
+def test_duty_is_what_was_put_down(tmp_path: Path, state: str, is_active: bool) -> None:
+    with closing(open_to_write(tmp_path)) as book:
+        book.execute("INSERT INTO duty VALUES (1, ?, 7, 'because', 9)", (state,))
+    assert read_leadership(tmp_path) == LeadershipState(state, 7, "because")
+    assert read_leadership(tmp_path).is_active is is_active
+
+
+def test_only_silences_in_force_are_counted(tmp_path: Path) -> None:
+    for name, from_ms, until_ms in (("over", 1, 10), ("now", 5, 11), ("later", 11, 20)):
+        write_action(tmp_path, Silence(name, "*", "*", from_ms, until_ms, "ann", "a release"))
+    assert [count_silences(tmp_path, now_ms) for now_ms in (0, 1, 9, 10, 11, 20)] == [0, 1, 2, 1, 1, 0]
+
+
+def test_a_file_that_is_none_is_no_duty_and_no_silence(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"not a database at all, whatever its name says")
+    assert read_leadership(tmp_path) == LeadershipState()
+    assert count_silences(tmp_path, 1) == 0
+
+
+def test_who_has_not_been_heard_of_lately_has_stopped(tmp_path: Path) -> None:
+    with closing(open_to_write(tmp_path)) as book:
+        book.execute("INSERT INTO duty VALUES (1, 'active', 7, '', 1000)")
+    assert read_leadership(tmp_path, 1000 + SILENT_MS).state == "active"
+    assert read_leadership(tmp_path, 1001 + SILENT_MS) == LeadershipState(
+        "stopped", 1000, "it has not been heard of since"
+    )

@@ -1,0 +1,34 @@
+"""Letters about groups whose names would like to be something else."""
+
+from dataclasses import replace
+
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.notify.templates.sample import sample_notification, sample_storm
+
+HOSTILE = (
+    "<!channel> & <@U123>",
+    "say \"hi\" \\ 'you'",
+    "`code` *bold* _it_ ~no~",
+    "two\r\nlines\x00\u202e",
+    "{{ 7 * 7 }} {% raw %}",
+    "소비자 그룹 🐇",
+    "&" * 20_000,
+    "x" * 20_000,
+    " ",
+)
+
+
+def hostile_letter(name: str, event: Event) -> Notification:
+    """One whose group, topic, owner, client, team and reason have a name."""
+    letter = sample_notification("hook", event)
+    partitions = [{**one, "topic": name, "owner": name, "client_id": name} for one in letter.result["partitions"]]
+    result = {**letter.result, "group": name, "partitions": partitions * 20, "partition_count": 100}
+    return replace(letter, group=name, team=name, why=name, result=result)
+
+
+def hostile_storm(name: str, event: Event) -> Notification:
+    """A storm of groups with a name."""
+    letter = sample_storm("hook", event)
+    groups = [{**one, "group": name} for one in letter.result["groups"]]
+    return replace(letter, result={**letter.result, "groups": groups})

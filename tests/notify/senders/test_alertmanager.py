@@ -1,0 +1,149 @@
+"""The alertmanager notifier, with a real Alertmanager."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.kit.alertmanager import running_alertmanager
+from tests.kit.receivers import Receiver, receiving
+from tests.notify.notifications import HOSTILE, hostile_letter
+from warren.config import Config, Notifier
+from warren.errors import RefusedError
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.notify.links import Links
+from warren.notify.notifiers import send_sample
+from warren.notify.senders.alertmanager import AlertmanagerSender
+from warren.notify.templates.sample import sample_notification, sample_storm
+
+NOW_MS = time.time_ns() // 1_000_000
+
+
+@pytest.fixture(scope="module")
+def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of one that runs."""
+    with running_alertmanager(tmp_path_factory.mktemp("alertmanager")) as url:
+        yield url
+
+
+def alerts(url: str, **labels: str) -> list[dict[str, Any]]:
+    """The alerts that are active, those with some labels."""
+    held = httpx.get(f"{url}/api/v2/alerts", verify=False).raise_for_status().json()
+    return [one for one in held if labels.items() <= one["labels"].items()]
+
+
+def notifier(url: str, **changes: Any) -> Notifier:
+    return replace(Notifier("am", "alertmanager", url_open=url), **changes)
+
+
+def at(event: Event, group: str, **changes: Any) -> Notification:
+    """A letter of now, as old ones end by themselves."""
+    letter = sample_notification("am", event)
+    result = {**letter.result, "group": group, **changes.pop("result", {})}
+    return replace(letter, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes)
+
+
+def seconds_to(moment: str) -> float:
+    return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds()
+
+
+def test_an_incident_is_one_alert_from_its_beginning_to_its_end(alertmanager: str) -> None:
+    extras = {"severity": "critical", "on-call": "a", "0day": "b", "empty": "", "cluster": "other"}
+    send = AlertmanagerSender(notifier(alertmanager, extras=extras), Links("https://w"))
+    send(at(Event.OPEN, "g", team="payments", result={"status": "WARN"}))
+    [alert] = alerts(alertmanager, group="g")
+    assert alert["labels"] == {
+        "alertname": "ConsumerGroupLag", "cluster": "sample-cluster", "group": "g", "team": "payments",
+        "severity": "critical", "on_call": "a", "_0day": "b",
+    }  # fmt: skip
+    assert (alert["annotations"]["status"], alert["annotations"]["severity"]) == ("WARN", "warning")
+    assert alert["generatorURL"] == "https://w/#/group/sample-cluster/g"
+    assert seconds_to(alert["startsAt"]) < -59
+    assert 280 < seconds_to(alert["endsAt"]) <= 300
+
+    send(at(Event.WORSE, "g", team="payments"))
+    [worse] = alerts(alertmanager, group="g")
+    assert worse["fingerprint"] == alert["fingerprint"]
+    assert worse["annotations"] == {
+        "summary": "ERR, worse than before: g on sample-cluster",
+        "description": "1 partition does not move, 1 partition falls behind\n"
+        "payments 3: STALL, lag 45,000, read by /10.0.0.7 sample-client-1\n"
+        "orders 0: WARN, lag 1,200, read by /10.0.0.7 sample-client-1",
+        "status": "ERR",
+        "severity": "critical",
+        "totallag": "46200",
+        "incident": at(Event.OPEN, "g").incident,
+    }
+
+    send(at(Event.CLOSE, "g", team="payments"))
+    assert alerts(alertmanager, group="g") == []
+
+
+def test_an_alert_lives_until_some_reminders_were_missed(alertmanager: str) -> None:
+    for group, changes, least_s in (
+        ("often", {"send_interval": 10}, 300),
+        ("seldom", {"send_interval": 3600}, 4 * 3600),
+        ("once", {"send_once": True}, 30 * 86_400),
+    ):
+        AlertmanagerSender(notifier(alertmanager, **changes), Links())(at(Event.REMINDER, group))
+        [alert] = alerts(alertmanager, group=group)
+        assert least_s - 20 < seconds_to(alert["endsAt"]) <= least_s
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/api/v2/alerts", "/api/v2/alerts/"])
+def test_its_url_may_be_written_in_full(alertmanager: str, ending: str) -> None:
+    AlertmanagerSender(notifier(alertmanager + ending), Links())(at(Event.OPEN, f"url{ending}"))
+    assert len(alerts(alertmanager, group=f"url{ending}")) == 1
+
+
+def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> None:
+    send = AlertmanagerSender(notifier(alertmanager), Links("https://w"))
+    storm = replace(sample_storm("am", Event.OPEN), opened_ms=NOW_MS, due_ms=NOW_MS)
+    send(storm)
+    send(replace(storm, event=Event.REMINDER, group="39 groups"))
+    [alert] = alerts(alertmanager, alertname="ConsumerGroupLagStorm")
+    assert alert["labels"]["incident"] == storm.incident
+    assert alert["annotations"]["summary"] == "still ERR: 39 groups on sample-cluster"
+    assert alert["annotations"]["description"].endswith("and 27 more")
+    send(replace(storm, event=Event.CLOSE))
+    assert alerts(alertmanager, alertname="ConsumerGroupLagStorm") == []
+
+
+@pytest.mark.parametrize("name", [one for one in HOSTILE if len(one) < 100])
+def test_names_of_any_kind_are_labels(alertmanager: str, name: str) -> None:
+    letter = replace(hostile_letter(name, Event.OPEN), opened_ms=NOW_MS)
+    AlertmanagerSender(notifier(alertmanager), Links("https://w"))(letter)
+    assert len(alerts(alertmanager, group=name, team=name)) == 1
+
+
+def test_that_a_group_is_well_is_no_alert(alertmanager: str) -> None:
+    AlertmanagerSender(notifier(alertmanager), Links())(at(Event.REPORT, "well"))
+    assert alerts(alertmanager, group="well") == []
+
+
+def test_what_it_does_not_take_is_given_up(alertmanager: str) -> None:
+    with pytest.raises(RefusedError, match="answered 400"):
+        AlertmanagerSender(notifier(alertmanager), Links())(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+def test_it_says_who_it_is(receiver: Receiver) -> None:
+    known = notifier(receiver.url, username="u", password="p", headers={"X-Scope-OrgID": "a"})
+    AlertmanagerSender(known, Links())(at(Event.OPEN, "g"))
+    assert receiver.got[0].headers["authorization"] == "Basic dTpw"
+    assert receiver.got[0].headers["x-scope-orgid"] == "a"
+
+
+def test_a_sample_is_sent_with_its_end(alertmanager: str) -> None:
+    assert send_sample(Config({}, {}, notifiers={"am": notifier(alertmanager)}), "am") == [Event.OPEN, Event.CLOSE]
+    assert alerts(alertmanager, group="sample-group") == []

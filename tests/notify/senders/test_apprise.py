@@ -1,0 +1,144 @@
+"""The apprise notifier: services by their URL, tried with the one that is plain JSON."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.config.written import SMALLEST
+from tests.kit.receivers import Receiver, receiving
+from tests.notify.notifications import HOSTILE, hostile_letter
+from warren.cli import main
+from warren.config import Config, Notifier
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.notify.links import Links
+from warren.notify.notifiers import check_templates, send_sample
+from warren.notify.senders.apprise import AppriseSender
+from warren.notify.templates.sample import sample_notification, sample_storm
+
+OPEN = sample_notification("any", Event.OPEN)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+def notifier(receiver: Receiver, **changes: Any) -> Notifier:
+    return Notifier("any", "apprise", url_open=f"{receiver.url.replace('http', 'json')}/s3cret", **changes)
+
+
+def say(receiver: Receiver, letter: Notification, **changes: Any) -> Any:
+    AppriseSender(notifier(receiver, **changes), Links("https://w"))(letter)
+    return receiver.got[-1].json
+
+
+def test_a_message_has_a_title_a_body_and_a_kind(receiver: Receiver) -> None:
+    said = say(receiver, replace(OPEN, team="payments"))
+    assert (said["title"], said["type"]) == ("ERR: sample-group on sample-cluster", "failure")
+    assert said["message"].splitlines() == [
+        "1 partition does not move, 1 partition falls behind",
+        "Lag: 46,200",
+        "In trouble: 2 of 12 partitions",
+        "Team: payments",
+        "- payments 3: STALL, lag 45,000, read by /10.0.0.7 sample-client-1",
+        "- orders 0: WARN, lag 1,200, read by /10.0.0.7 sample-client-1",
+        "https://w/#/group/sample-cluster/sample-group",
+    ]
+
+
+def test_a_storm_is_told_with_its_worst_groups(receiver: Receiver) -> None:
+    said = say(receiver, sample_storm("any", Event.OPEN))
+    assert said["title"] == "ERR: 37 groups on sample-cluster"
+    assert said["message"].splitlines()[-2:] == ["and 27 more", "https://w/#/incidents?cluster=sample-cluster"]
+
+
+@pytest.mark.parametrize(
+    ("event", "status", "kind"),
+    [
+        (Event.OPEN, "WARN", "warning"),
+        (Event.WORSE, "ERR", "failure"),
+        (Event.REMINDER, "ERR", "failure"),
+        (Event.CLOSE, "OK", "success"),
+        (Event.REPORT, "OK", "info"),
+    ],
+)
+def test_its_kind_is_that_of_what_happened(receiver: Receiver, event: Event, status: str, kind: str) -> None:
+    assert say(receiver, replace(OPEN, event=event, result={**OPEN.result, "status": status}))["type"] == kind
+
+
+def test_a_template_makes_the_body(tmp_path: Path, receiver: Receiver) -> None:
+    (tmp_path / "t.j2").write_text("{{ group }} <at> {{ link }}")
+    said = say(receiver, OPEN, template_open=tmp_path / "t.j2")
+    assert said["message"] == "sample-group <at> https://w/#/group/sample-cluster/sample-group"
+    assert say(receiver, sample_notification("any", Event.CLOSE), template_open=tmp_path / "t.j2")["type"] == "success"
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "@everyone @here"])
+def test_names_of_any_kind_mention_nobody(receiver: Receiver, name: str) -> None:
+    said = say(receiver, hostile_letter(name, Event.OPEN))
+    for text in (said["title"], said["message"]):
+        assert "@e" not in text
+        assert "@U" not in text
+        assert "<" not in text
+    assert len(said["message"]) < 4000
+
+
+def test_what_is_not_taken_is_tried_again_and_no_url_is_logged(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    receiver.answers += [500]
+    with pytest.raises(ConnectionError, match="did not take it"):
+        say(receiver, OPEN)
+    say(receiver, OPEN)
+    assert "s3cret" not in caplog.text
+
+
+def checked(url: str) -> list[str]:
+    return check_templates(Config({}, {}, notifiers={"any": Notifier("any", "apprise", url_open=url)}))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js",
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+        "mailto://user:{{pass}}@example.com",
+    ],
+)
+def test_urls_of_services_are_known(url: str) -> None:
+    assert checked(url) == []
+
+
+@pytest.mark.parametrize("url", ["nonsense://s3cret", "slack://s3cret", "s3cret", "https://s3cret"])
+def test_a_url_that_apprise_does_not_know_is_a_mistake_and_is_not_shown(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert checked(url) == ["notifier.any: url-open: is no URL that Apprise knows"]
+    assert "s3cret" not in caplog.text
+
+
+def test_without_its_package_the_check_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # None is how Python notes that an import fails.
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    (tmp_path / "burrow.toml").write_text(f'{SMALLEST}[notifier.any]\nclass-name = "apprise"\nurl-open = "json://x"\n')
+    assert main(["check", "--config-dir", str(tmp_path)]) == 1
+    assert "notifier.any: class apprise needs a package: pip install 'warren[apprise]'" in capsys.readouterr().out
+    assert main(["notify", "test", "any", "--config-dir", str(tmp_path)]) == 1
+    assert "pip install 'warren[apprise]'" in capsys.readouterr().err
+
+
+def test_a_sample_is_sent_with_its_end(receiver: Receiver) -> None:
+    config = Config({}, {}, notifiers={"any": notifier(receiver)})
+    assert send_sample(config, "any") == [Event.OPEN, Event.CLOSE]
+    assert [one.json["type"] for one in receiver.got] == ["failure", "success"]

@@ -1,0 +1,182 @@
+"""Templates in Jinja2: what they can speak of, and that none of them can do harm."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gotemplate import Limits, TemplateError
+from tests.kit.receivers import receiving
+from tests.notify.notifications import HOSTILE, hostile_letter, hostile_storm
+from warren.config import Config, General, Notifier
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.notify.links import Links
+from warren.notify.notifiers import check_templates
+from warren.notify.senders.http import HttpSender
+from warren.notify.templates.jinja import parse
+from warren.notify.templates.render import templates_of
+from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
+
+LINKS = Links("https://warren.example.com/")
+LETTER = replace(sample_notification("hook", Event.OPEN), team="payments", channel="#pay")
+ROOT = Path(__file__).parents[3]
+
+
+def said(text: str, letter: Notification = LETTER, **limits: int) -> str:
+    return parse(text, "t.j2", {"key": "value"}, LINKS, Limits(**limits)).render(letter)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{ cluster }}/{{ group }}", "sample-cluster/sample-group"),
+        ("{{ id }}", SAMPLE_ID),
+        ("{{ start.isoformat() }}", "2026-01-01T00:00:00+00:00"),
+        ("{{ event }} {{ status }} {{ why }}", "open ERR this is a sample"),
+        ("{{ team }} {{ channel }} {{ extras.key }}", "payments #pay value"),
+        ("{{ key }}", f"{SAMPLE_ID}/hook/1"),
+        ("{{ link }}", "https://warren.example.com/#/group/sample-cluster/sample-group"),
+        ("{{ result.totallag }} {{ result.partitions[0].topic }}", "46200 payments"),
+        ("{{ group_count }} {{ groups[0].group }} {{ groups[0].partitions }}", "1 sample-group 2"),
+        ("{% for one in result.partitions %}{{ one.status }} {% endfor %}", "STALL WARN "),
+        ("<{{ '<b>' }}>\n", "<<b>>\n"),
+    ],
+)
+def test_what_a_template_can_speak_of(text: str, expected: str) -> None:
+    assert said(text) == expected
+
+
+def test_the_result_is_that_of_the_api() -> None:
+    assert json.loads(said("{{ result | tojson }}")) == LETTER.result
+    storm = sample_storm("hook", Event.OPEN)
+    assert json.loads(said("{{ result | tojson }}", storm)).keys() == LETTER.result.keys()
+
+
+def test_a_storm_has_its_groups() -> None:
+    storm = sample_storm("hook", Event.OPEN)
+    text = "{{ group }}, {{ group_count }}: {{ groups | map(attribute='group') | join(' ') }} {{ link }}"
+    expected = " ".join(f"sample-group-{number}" for number in range(1, 21))
+    assert said(text, storm) == (
+        f"37 groups, 37: {expected} https://warren.example.com/#/incidents?cluster=sample-cluster"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("one\n{{ nothing }}", "t.j2:2: 'nothing' is undefined"),
+        ("{{ result.nothing }}", "t.j2:1: 'dict object' has no attribute 'nothing'"),
+        ("one\n\n{% if %}", "t.j2:3: Expected an expression"),
+        ("\n{{ 1 | nothing }}", "t.j2:2: No filter named 'nothing'"),
+        ("\n\n{{ result.totallag / 0 }}", "t.j2:3: division by zero"),
+        ("{{ ''.__class__.__mro__ }}", "t.j2:1: access to attribute '__class__'"),
+        ("{{ result.update(status='OK') }}", "t.j2:1: access to attribute 'update'"),
+        ("{% include 'other.j2' %}", "t.j2:1: no loader"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "t.j2:1: macros call each other too deeply"),
+        ("{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}", "t.j2:1: nested too deeply"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, complaint: str) -> None:
+    with pytest.raises(TemplateError) as refused:
+        said(text)
+    assert complaint in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "more than 10000 steps"),
+        ("{% set r = range(99999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}", "more than 10000 steps"),
+        ("{% for a in range(9000) %}{{ '%100d' % a }}{% endfor %}", "more than 1000 characters of output"),
+        ("{% for a in range(1000000) %}{% endfor %}", "Range too big"),
+    ],
+)
+def test_a_template_that_would_run_away_is_stopped(text: str, complaint: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(TemplateError, match=complaint):
+        said(text, steps=10_000, size=1_000)
+    assert time.monotonic() - began < 5
+
+
+def notifier(tmp_path: Path, name: str, text: str, url: str = "http://x") -> Notifier:
+    (tmp_path / name).write_text(text)
+    return Notifier("hook", "http", tmp_path / name, tmp_path / name, send_close=True, url_open=url)
+
+
+@pytest.mark.parametrize("name", ["t.j2", "t.jinja", "t.jinja2"])
+def test_the_end_of_its_name_tells_a_template_of_jinja2_from_one_of_go(tmp_path: Path, name: str) -> None:
+    text = "{{ group }}"
+    assert templates_of(notifier(tmp_path, name, text)).rendered(LETTER) == "sample-group"
+    with pytest.raises(TemplateError, match='function "group" not defined'):
+        templates_of(notifier(tmp_path, "t.tmpl", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ nothing }}",
+        "{% if event == 'close' %}{{ nothing }}{% endif %}",
+        "{% if group_count > 1 %}{{ 1 / 0 }}{% endif %}",
+    ],
+)
+def test_a_bad_one_is_found_before_the_start(tmp_path: Path, text: str) -> None:
+    [mistake] = check_templates(Config({}, {}, notifiers={"hook": notifier(tmp_path, "t.j2", text)}))
+    assert mistake.startswith(f"notifier.hook: template: {tmp_path}/t.j2:1: ")
+
+
+def test_one_that_fails_at_night_is_replaced_by_plain_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with receiving() as receiver:
+        HttpSender(notifier(tmp_path, "t.j2", "{{ nothing }}", receiver.url))(LETTER)
+    assert receiver.got[0].json["group"] == "sample-group"
+    assert "'nothing' is undefined; a plain message goes out instead" in caplog.text
+
+
+def pagerduty(letter: Notification, **general: Any) -> dict[str, Any]:
+    templates = ROOT / "src/warren/templates/config"
+    hook = Notifier(
+        "hook", "http", templates / "pagerduty-open.j2", templates / "pagerduty-close.j2", send_close=True,
+        url_open="http://x", extras={"routing_key": "R0"},
+    )  # fmt: skip
+    config = Config({}, {}, general=General(**general), notifiers={"hook": hook})
+    assert check_templates(config) == []
+    made = templates_of(hook, Links(config.general.external_url)).rendered(letter)
+    assert made is not None
+    event: dict[str, Any] = json.loads(made)
+    return event
+
+
+def test_pagerduty_is_told_to_trigger_and_to_resolve_the_same() -> None:
+    opened = pagerduty(LETTER, external_url="https://w")
+    assert (opened["routing_key"], opened["event_action"], opened["dedup_key"]) == ("R0", "trigger", SAMPLE_ID)
+    assert opened["client_url"] == "https://w/#/group/sample-cluster/sample-group"
+    payload = opened["payload"]
+    assert payload["summary"] == "ERR: sample-group on sample-cluster"
+    assert (payload["severity"], payload["source"], payload["component"]) == (
+        "critical", "sample-cluster", "sample-group",
+    )  # fmt: skip
+    assert (payload["timestamp"], payload["group"]) == ("2026-01-01T00:00:00+00:00", "payments")
+    assert payload["custom_details"]["partitions"] == ["STALL payments 3: lag 45000", "WARN orders 0: lag 1200"]
+    closed = pagerduty(sample_notification("hook", Event.CLOSE))
+    assert closed == {"routing_key": "R0", "event_action": "resolve", "dedup_key": SAMPLE_ID}
+
+
+def test_pagerduty_hears_of_a_storm() -> None:
+    payload = pagerduty(sample_storm("hook", Event.OPEN))["payload"]
+    assert payload["summary"] == "ERR: 37 groups on sample-cluster"
+    details = payload["custom_details"]
+    assert (details["groups_in_trouble"], len(details["groups"])) == (37, 20)
+    assert details["groups"][0] == "ERR sample-group-1: lag 46199"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_pagerduty_gets_json_whatever_the_names_are(name: str) -> None:
+    assert pagerduty(hostile_letter(name, Event.CLOSE))["event_action"] == "resolve"
+    payload = pagerduty(hostile_letter(name, Event.OPEN))["payload"]
+    assert payload["component"] == name[:400]
+    assert len(payload["summary"]) <= 1024, "the most that PagerDuty takes"
+    storm = pagerduty(hostile_storm(name, Event.OPEN))["payload"]
+    assert storm["custom_details"]["groups"][0].startswith(f"ERR {name[:200]}: lag ")

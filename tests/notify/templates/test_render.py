@@ -1,0 +1,107 @@
+"""The templates that come with Warren, and the sample that all templates are tried on."""
+
+import json
+from collections.abc import Callable
+from email import message_from_string
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warren.config import load
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.notify.notifiers import check_templates
+from warren.notify.templates.render import templates_of
+from warren.notify.templates.sample import sample_notification, sample_storm
+
+CLUSTER = """[cluster.local]
+class-name = "kafka"
+servers = ["localhost:9092"]
+[consumer.local]
+class-name = "kafka"
+cluster = "local"
+servers = ["localhost:9092"]
+"""
+
+
+def rendered(
+    tmp_path: Path,
+    when_open: str,
+    when_closed: str,
+    event: Event,
+    sample: Callable[[str, Event], Notification] = sample_notification,
+) -> str:
+    """What a notifier says that names templates as Burrow's own configuration does."""
+    (tmp_path / "burrow.toml").write_text(
+        f"""{CLUSTER}
+[notifier.default]
+class-name = "http"
+url-open = "http://localhost:1467/v1/event"
+template-open = "config/{when_open}.tmpl"
+template-close = "config/{when_closed}.tmpl"
+send-close = true
+extras = {{ api_key = "REDACTED", app = "burrow" }}
+"""
+    )
+    config = load(tmp_path)
+    assert check_templates(config) == []
+    said = templates_of(config.notifiers["default"]).rendered(sample("default", event))
+    assert said is not None
+    return said
+
+
+@pytest.mark.parametrize("kind", ["http", "slack"])
+@pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
+def test_those_for_http_are_json(tmp_path: Path, kind: str, event: Event) -> None:
+    said: dict[str, Any] = json.loads(rendered(tmp_path, f"default-{kind}-post", f"default-{kind}-delete", event))
+    if kind == "http":
+        assert said["event"] == event
+        assert (said["group"], said["status"]) == ("sample-group", "ERR" if event is Event.OPEN else "OK")
+        assert said["extras"]["app"] == "burrow"
+        assert len(said.get("details", [1, 2])) == 2
+    else:
+        assert "sample-group on sample-cluster" in said["text"]
+        assert said["attachments"][0]["color"] == ("danger" if event is Event.OPEN else "good")
+
+
+def test_that_for_mail_is_a_mail(tmp_path: Path) -> None:
+    mail = message_from_string(rendered(tmp_path, "default-email", "default-email", Event.OPEN))
+    assert mail["Subject"] == "ERR: sample-group on sample-cluster (Kafka consumer lag)"
+    text = mail.get_payload()
+    assert "STALL  payments 3: lag 45000, last commit 1000 at" in text
+    assert "Most behind: payments 3, 45000 messages, owned by /10.0.0.7" in text
+    closed = rendered(tmp_path, "default-email", "default-email", Event.CLOSE)
+    assert "Partitions in trouble" not in closed
+
+
+@pytest.mark.parametrize(
+    ("when_open", "when_closed", "begins"),
+    [
+        ("default-email", "default-email", "Subject: {status}: 37 groups on sample-cluster"),
+        ("default-slack-post", "default-slack-delete", '{{\n  "text": "{status}{again}: 37 groups on sample-cluster"'),
+    ],
+)
+@pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
+def test_those_of_burrow_speak_of_storms(
+    tmp_path: Path, when_open: str, when_closed: str, begins: str, event: Event
+) -> None:
+    said = rendered(tmp_path, when_open, when_closed, event, sample_storm)
+    is_open = event is Event.OPEN
+    assert said.startswith(begins.format(status="ERR" if is_open else "OK", again="" if is_open else " again"))
+
+
+def test_a_file_of_ones_own_wins_over_that_of_warren(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "default-http-post.tmpl").write_text("mine: {{.Group}}")
+    assert rendered(tmp_path, "default-http-post", "default-http-delete", Event.OPEN) == "mine: sample-group"
+
+
+def test_a_template_that_cannot_speak_of_the_sample_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "open.tmpl").write_text("{{.Result.Nothing}}")
+    (tmp_path / "burrow.toml").write_text(
+        f'{CLUSTER}[notifier.x]\nclass-name = "null"\ntemplate-open = "{tmp_path}/open.tmpl"\n'
+    )
+    [mistake] = check_templates(load(tmp_path))
+    assert mistake.startswith("notifier.x: ")
+    assert "Nothing" in mistake

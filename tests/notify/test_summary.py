@@ -1,0 +1,97 @@
+"""Letters in plain words, and where their links lead."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.notify.notifications import HOSTILE, hostile_letter
+from warren.incidents.model import Event
+from warren.incidents.store.notifications import Notification
+from warren.notify.links import Links
+from warren.notify.summary import Line, one_line, summarize
+from warren.notify.templates.sample import sample_notification, sample_storm
+
+
+def with_result(letter: Notification, **changes: Any) -> Notification:
+    return replace(letter, result={**letter.result, **changes})
+
+
+OPEN, CLOSE = sample_notification("x", Event.OPEN), sample_notification("x", Event.CLOSE)
+STORM = sample_storm("x", Event.OPEN)
+
+
+@pytest.mark.parametrize(
+    ("letter", "headline", "reason"),
+    [
+        (
+            OPEN,
+            "ERR: sample-group on sample-cluster",
+            "1 partition does not move, 1 partition falls behind",
+        ),
+        (
+            replace(with_result(OPEN, status="WARN", partitions=OPEN.result["partitions"][1:] * 2), event=Event.WORSE),
+            "WARN, worse than before: sample-group on sample-cluster",
+            "2 partitions fall behind",
+        ),
+        (
+            replace(with_result(OPEN, partitions=OPEN.result["partitions"][:1] * 1000), event=Event.REMINDER),
+            "still ERR: sample-group on sample-cluster",
+            "1,000 partitions do not move",
+        ),
+        (CLOSE, "OK again: sample-group on sample-cluster", "this is a sample, after 90 s"),
+        (
+            with_result(CLOSE, status="NOTFOUND"),
+            "gone: sample-group on sample-cluster",
+            "this is a sample, after 90 s",
+        ),
+        (
+            with_result(replace(OPEN, event=Event.REPORT), status="OK", partitions=[]),
+            "OK: sample-group on sample-cluster",
+            "all partitions keep up",
+        ),
+        (STORM, "ERR: 37 groups on sample-cluster", "37 groups are in trouble at the same time"),
+    ],
+)
+def test_what_has_happened_and_why(letter: Notification, headline: str, reason: str) -> None:
+    story = summarize(letter)
+    assert (story.headline, story.reason) == (headline, reason)
+
+
+def test_the_worst_are_listed_and_the_rest_is_counted() -> None:
+    story = summarize(OPEN)
+    assert story.lines[0] == Line("payments 3", "STALL, lag 45,000, read by /10.0.0.7 sample-client-1")
+    assert (len(story.lines), story.more, story.trouble) == (2, "", "2 of 12 partitions")
+    story = summarize(with_result(OPEN, partitions=OPEN.result["partitions"] * 600))
+    assert (len(story.lines), story.more) == (5, "and 1,195 more")
+    story = summarize(STORM)
+    assert story.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 2 bad partitions")
+    assert (len(story.lines), story.more, story.trouble) == (10, "and 27 more", "37 groups")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_of_one_line_and_short(name: str) -> None:
+    story = summarize(hostile_letter(name, Event.OPEN))
+    for text in (story.headline, story.group, story.reason, *(line.words for line in story.lines)):
+        assert text.isprintable()
+        assert len(text) < 400
+    assert one_line(" a\n\tb  ") == "a b"
+    assert one_line("x" * 9, 5) == "xxxx…"
+
+
+@pytest.mark.parametrize(
+    ("external_url", "letter", "link"),
+    [
+        (None, OPEN, ""),
+        ("", OPEN, ""),
+        ("http://w:8000", OPEN, "http://w:8000/#/group/sample-cluster/sample-group"),
+        ("https://w/kafka/", OPEN, "https://w/kafka/#/group/sample-cluster/sample-group"),
+        ("http://w", replace(OPEN, group="a/b?c#d é"), "http://w/#/group/sample-cluster/a%2Fb%3Fc%23d%20%C3%A9"),
+        ("http://w", replace(OPEN, group="x" * 5_000), "http://w/#/incidents?cluster=sample-cluster"),
+        ("http://w", replace(STORM, cluster="a&b"), "http://w/#/incidents?cluster=a%26b"),
+    ],
+)
+def test_a_link_leads_to_the_group_or_to_all_incidents(
+    external_url: str | None, letter: Notification, link: str
+) -> None:
+    assert Links(external_url).to(letter) == link
