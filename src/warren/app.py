@@ -59,7 +59,7 @@ def running(config: Config) -> Iterator["Warren"]:
             store,
             ahead.take,
             lambda c: watch.committed(c, COMMITTED_TIMEOUT_S),
-            watch.doubt,
+            watch.verify_tails,
             on_level=set_level,
         )
         follow: list[Follow] = []

@@ -17,7 +17,7 @@ from warren.errors import RefusedError
 from warren.incidents.model import Event
 from warren.incidents.store.notifications import Notification
 from warren.incidents.store.writer import IncidentStore, StoreUpdate
-from warren.kafka.records.rejects import REJECT_WORDS, Reject
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.notify.delivery import NotifierDelivery
 from warren.notify.templates.sample import sample_notification
 from warren.snapshot.manifest import Position, Source
@@ -86,7 +86,7 @@ def troubles(rejected: int) -> dict[str, Any]:
         "two": cluster_state(),
         "away": cluster_state(unknown_since_ms=1, error="gone"),
     }
-    rejects = {"one": {REJECT_WORDS[Reject.NO_KEY]: rejected}}
+    rejects = {"one": {REJECT_DESCRIPTIONS[Reject.NO_KEY]: rejected}}
     return {"clusters": clusters, "rejects": rejects, "cycle_ms": {"read": 50_000, "judge": 20_000}}
 
 

@@ -141,7 +141,7 @@ def test_heads_and_log_starts_are_those_of_the_log(kafka: Kafka, bench: Workbenc
     assert sample.ends_at_ms <= sample.heads_at_ms[0] <= sample.heads_at_ms[1]
 
 
-def test_heads_of_doubted_partitions_end_with_their_data(kafka: Kafka, bench: Workbench) -> None:
+def test_heads_of_verified_tails_end_with_the_data(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("tails")
     bench.make_topic(name, 5)
     bench.fill(name, [0, 3, 0, 0, 0])
@@ -163,15 +163,15 @@ def test_heads_of_doubted_partitions_end_with_their_data(kafka: Kafka, bench: Wo
     partitions = [(name, partition) for partition in range(5)]
     with ClusterSamplers([_target(kafka)], processes=1) as watch:
         sample = _sample_until(watch, lambda s: _of(s, name)[0] == [6, 3, 8, 4, 0])
-        assert sample.tails_known == ()
-        watch.doubt({"local": [*partitions, ("no-such-topic", 0)]})
-        sample = _sample_until(watch, lambda s: bool(s.tails_known))
+        assert sample.verified_tails == ()
+        watch.verify_tails({"local": [*partitions, ("no-such-topic", 0)]})
+        sample = _sample_until(watch, lambda s: bool(s.verified_tails))
         # A marker, data to the end, an aborted tail, one that an open transaction may still make data, nothing at all.
         assert _of(sample, name)[0] == [5, 3, 2, 4, 0]
-        assert set(sample.tails_known) == set(partitions)
+        assert set(sample.verified_tails) == set(partitions)
 
         bench.fill(name, [1, 1, 0, 0, 0])
-        sample = _sample_until(watch, lambda s: len(s.tails_known) == 3)
+        sample = _sample_until(watch, lambda s: len(s.verified_tails) == 3)
         assert _of(sample, name)[0] == [7, 4, 2, 4, 0], "a tail is known for the head it was read at"
     producer.abort_transaction(30)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.kit.plans import Record, compacted, opened, plan, raw
 from tests.kit.records import Member, assignment, commit_key, commit_value, group_key, group_value, member_key
 from warren.domain.matching import GroupFilter
-from warren.kafka.records.rejects import REJECT_WORDS, Reject
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.pipeline import decode
 from warren.pipeline.decode import keep_wanted, to_pieces
 from warren.pipeline.plan import PlannedCluster, PlannedSource
@@ -187,18 +187,18 @@ def test_rejects_are_counted_by_reason_with_a_sample() -> None:
     pieces = compacted(plan(ROOT), records)
     counts = {row["reason"]: row["count"] for row in pieces[Piece.REJECTS]}
     assert counts == {
-        REJECT_WORDS[Reject.NO_KEY]: 1,
-        REJECT_WORDS[Reject.KEY_TRUNCATED]: 3,
-        REJECT_WORDS[Reject.VALUE_TRUNCATED]: 1,
-        REJECT_WORDS[Reject.BAD_OFFSET]: 1,
-        REJECT_WORDS[Reject.BAD_UTF8]: 1,
-        REJECT_WORDS[Reject.BAD_PARTITION]: 1,
-        REJECT_WORDS[Reject.KEY_VERSION]: 1,
-        REJECT_WORDS[Reject.VALUE_VERSION]: 1,
+        REJECT_DESCRIPTIONS[Reject.NO_KEY]: 1,
+        REJECT_DESCRIPTIONS[Reject.KEY_TRUNCATED]: 3,
+        REJECT_DESCRIPTIONS[Reject.VALUE_TRUNCATED]: 1,
+        REJECT_DESCRIPTIONS[Reject.BAD_OFFSET]: 1,
+        REJECT_DESCRIPTIONS[Reject.BAD_UTF8]: 1,
+        REJECT_DESCRIPTIONS[Reject.BAD_PARTITION]: 1,
+        REJECT_DESCRIPTIONS[Reject.KEY_VERSION]: 1,
+        REJECT_DESCRIPTIONS[Reject.VALUE_VERSION]: 1,
     }
     samples = {row["reason"]: row["sample"] for row in pieces[Piece.REJECTS]}
-    assert samples[REJECT_WORDS[Reject.NO_KEY]] == "partition 0 offset 1 key  value 78"
-    assert samples[REJECT_WORDS[Reject.KEY_TRUNCATED]] == "partition 0 offset 2 key 00 value 78"
+    assert samples[REJECT_DESCRIPTIONS[Reject.NO_KEY]] == "partition 0 offset 1 key  value 78"
+    assert samples[REJECT_DESCRIPTIONS[Reject.KEY_TRUNCATED]] == "partition 0 offset 2 key 00 value 78"
     assert [row[4] for row in shown(pieces[Piece.COMMITS])] == [11, 12]
 
 
@@ -218,7 +218,7 @@ def test_a_member_that_does_not_parse_costs_only_its_own_partitions() -> None:
     value = group_value([good, Member("n", "d", "/b", b"\x00\x03\xff\xff\xff\xff")])
     pieces = compacted(plan(ROOT), [Record(1, group_key("g"), value)])
     assert owned(pieces[Piece.OWNERS]) == [("g", "t", 0, "/a", "c"), ("g", None, -1, None, None)]
-    assert [row["reason"] for row in pieces[Piece.REJECTS]] == [REJECT_WORDS[Reject.BAD_MEMBER]]
+    assert [row["reason"] for row in pieces[Piece.REJECTS]] == [REJECT_DESCRIPTIONS[Reject.BAD_MEMBER]]
 
 
 def test_metadata_that_cannot_be_read_leaves_owners_as_they_were() -> None:

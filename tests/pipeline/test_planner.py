@@ -83,7 +83,7 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
     ]
     topics = {name: (Topic("old", "1", 1), Topic("new", "2", 1)) for name in "ab"}
     seen = {
-        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, tails_known=(("new", 0),)),
+        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, verified_tails=(("new", 0),)),
         "b": sample("b", topics=topics["b"]),
     }
     lost = (("old", NOW - 5), ("new", NOW - 20))

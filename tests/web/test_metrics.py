@@ -13,7 +13,7 @@ from tests.kit.prometheus import promtool, running_prometheus
 from tests.kit.servers import CLUSTERS, ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren import __version__
 from warren.domain.windows import UNKNOWN
-from warren.kafka.records.rejects import REJECT_WORDS, Reject
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.snapshot.manifest import Position, Source
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -29,7 +29,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     one = cluster_state(sources={"__consumer_offsets": source}, groups_by_status={"OK": 13, "ERR": 1}, totallag=5)
     two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
     town.publish(
-        clusters={"one": one, "two": two}, rejects={"one": {REJECT_WORDS[Reject.NO_KEY]: 3}}, cycle_ms={"judge": 1250}
+        clusters={"one": one, "two": two},
+        rejects={"one": {REJECT_DESCRIPTIONS[Reject.NO_KEY]: 3}},
+        cycle_ms={"judge": 1250},
     )
     return town
 
@@ -140,7 +142,7 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
             series("warren_offsets_held_by_transaction", 0, partition=1, **place),
             series("warren_cycle_stage_seconds", 1.25, stage="judge"),
             series("warren_trigger_seconds", 10),
-            series("warren_rejected_records_total", 3, cluster="one", reason=REJECT_WORDS[Reject.NO_KEY]),
+            series("warren_rejected_records_total", 3, cluster="one", reason=REJECT_DESCRIPTIONS[Reject.NO_KEY]),
             *(series("warren_rejected_records_total", 0, cluster=c, reason=reason) for c, reason in never_rejected()),
         ]
     )
@@ -148,7 +150,7 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
 
 def never_rejected() -> Iterator[tuple[str, str]]:
     """Clusters, and the reasons for which none of their records was rejected."""
-    for reject, reason in REJECT_WORDS.items():
+    for reject, reason in REJECT_DESCRIPTIONS.items():
         yield from ((cluster, reason) for cluster in CLUSTERS if reject and (cluster, reject) != ("one", Reject.NO_KEY))
 
 

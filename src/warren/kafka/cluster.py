@@ -93,10 +93,10 @@ class ClusterSampler:
         self._is_doubtful = np.empty(0, np.bool_)
         self._doubted_at = 0.0
 
-    def sample(self, deadline: float, known: KnownVersions, doubted: Sequence[Partition] = ()) -> SampleReply:
+    def sample(self, deadline: float, known: KnownVersions, unverified_tails: Sequence[Partition] = ()) -> SampleReply:
         """Fixes the ends of the offsets topics, then asks for all heads; what comes too late is UNKNOWN.
 
-        The tails of doubted partitions are looked at for the samples after this one.
+        The tails of unverified_tails partitions are looked at for the samples after this one.
         """
         cluster = self._target.cluster
         if self._away:
@@ -115,8 +115,8 @@ class ClusterSampler:
             self._is_away.set()
             return SampleReply(ClusterSample(cluster, error=self._away))
         heads_at_ms = (before_ms, _now_ms())
-        self._tails.look_at(doubted, state.layout, heads)
-        heads, tails_known = self._tails.apply(state.layout, heads)
+        self._tails.look_at(unverified_tails, state.layout, heads)
+        heads, verified_tails = self._tails.apply(state.layout, heads)
         is_new_layout = state.version != known.layout
         owners = state.owners if state.owners.version != known.owners else _Owners()
         sample = ClusterSample(
@@ -129,7 +129,7 @@ class ClusterSampler:
             topics=state.layout.topics if is_new_layout else (),
             heads=heads,
             log_starts=state.log_starts if is_new_layout else _NO_OFFSETS,
-            tails_known=tails_known,
+            verified_tails=verified_tails,
             owners=owners.table,
             consumer_groups=owners.groups,
         )

@@ -45,22 +45,22 @@ class ClusterSamplers:
         self._numbers = itertools.count(1)
         self._boxes: dict[int, _Box] = {}
         self._held: dict[str, _Held] = {}
-        self._doubted: Mapping[str, Sequence[Partition]] = {}
+        self._unverified_tails: Mapping[str, Sequence[Partition]] = {}
         dealt = [list(targets[i :: max(processes, 1)]) for i in range(max(processes, 1))]
         self._workers = [_Worker(f"warren-watch-{i}", hand, self._deliver) for i, hand in enumerate(dealt) if hand]
 
-    def doubt(self, partitions: Mapping[str, Sequence[Partition]]) -> None:
+    def verify_tails(self, partitions: Mapping[str, Sequence[Partition]]) -> None:
         """With the next sample, look whether the tails of these partitions of each cluster hold data at all."""
         with self._lock:
-            self._doubted = partitions
+            self._unverified_tails = partitions
 
     def sample(self, timeout_s: float) -> dict[str, ClusterSample]:
         """Asks all clusters at once; one that did not answer in time has an error instead of a sample."""
         with self._lock:
-            held, doubted, self._doubted = dict(self._held), self._doubted, {}
+            held, unverified_tails, self._unverified_tails = dict(self._held), self._unverified_tails, {}
         found: dict[str, ClusterSample] = {}
         known = {cluster: held[cluster].known for cluster in held}
-        for reply in self._ask(self._workers, lambda n, by: SampleAll(n, by, known, doubted), timeout_s):
+        for reply in self._ask(self._workers, lambda n, by: SampleAll(n, by, known, unverified_tails), timeout_s):
             if isinstance(reply, _Worker):
                 found |= {c: ClusterSample(c, error=reply.obituary) for c in reply.clusters if c not in found}
             elif isinstance(reply.body, SampleReply):

@@ -30,7 +30,7 @@ class SampleAll:
     number: int
     deadline: float
     known: Mapping[str, KnownVersions]
-    doubted: Mapping[str, Sequence[Partition]]
+    unverified_tails: Mapping[str, Sequence[Partition]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,11 @@ class _ClusterWorker:
         if self._watcher is None:
             return SampleReply(ClusterSample(self._cluster, error=self._refusal))
         try:
-            known, doubted = question.known.get(self._cluster, KnownVersions()), question.doubted.get(self._cluster, ())
-            return self._watcher.sample(question.deadline, known, doubted)
+            known, unverified_tails = (
+                question.known.get(self._cluster, KnownVersions()),
+                question.unverified_tails.get(self._cluster, ()),
+            )
+            return self._watcher.sample(question.deadline, known, unverified_tails)
         except Exception as e:  # noqa: BLE001 - whatever is wrong with one cluster must be said, and leave the others alone
             _log.exception("cluster %s: sample", self._cluster)
             return SampleReply(ClusterSample(self._cluster, error=f"{type(e).__name__}: {e}"))

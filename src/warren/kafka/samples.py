@@ -87,7 +87,7 @@ class ClusterSample:
     out of them, a topic that does not exist (yet) has none and no id.
     `topics` are those that were there at `topics_at_ms`, which may be long before the look.
     `heads` and `log_starts` follow `topics` x partitions and hold UNKNOWN where nobody answered.
-    `heads` of `tails_known` end with the data: markers of transactions after it are left out.
+    `heads` of `verified_tails` end with the data: markers of transactions after it are left out.
     `owners` and `consumer_groups` (of the "consumer" protocol) are None when nothing new is known of them.
     """
 
@@ -100,7 +100,7 @@ class ClusterSample:
     topics: tuple[Topic, ...] = ()
     heads: Offsets = field(default_factory=_no_offsets)
     log_starts: Offsets = field(default_factory=_no_offsets)
-    tails_known: tuple[Partition, ...] = ()
+    verified_tails: tuple[Partition, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0

@@ -15,7 +15,7 @@ from warren.domain.matching import accepted
 from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_group_names, decode_keys
 from warren.kafka.records.groups import decode_groups
-from warren.kafka.records.rejects import REJECT_WORDS, Reject
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, Piece
 from warren.pipeline.shuffle import flags, numbers, piece, pieces_of, whole
@@ -135,7 +135,7 @@ class _Task:
         for kind, at, count in zip(kinds, rows[first], counts, strict=True):
             record = {name: raw[name][int(at)].as_py() for name in ("partition", "offset", "key", "value")}
             columns["cluster"].append(int(kind) // 1000)
-            columns["reason"].append(REJECT_WORDS[Reject(int(kind) % 1000)])
+            columns["reason"].append(REJECT_DESCRIPTIONS[Reject(int(kind) % 1000)])
             columns["count"].append(int(count))
             columns["sample"].append(
                 f"partition {record['partition']} offset {record['offset']} "

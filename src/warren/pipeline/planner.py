@@ -116,7 +116,7 @@ class Planner:
                     skew_ms=clock_skew_of(state).ms,
                     ring_ms=round(ring_s * 1000),
                     lost_topics=lost,
-                    tails_known=answered[name].tails_known if name in answered else (),
+                    tails_known=answered[name].verified_tails if name in answered else (),
                     heard_at_ms=answered[name].ends_at_ms if name in answered else None,
                     away=away_in([reading.after for reading in readings if reading.cluster == name]),
                 )

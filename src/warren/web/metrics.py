@@ -18,7 +18,7 @@ from warren.domain.windows import UNKNOWN
 from warren.incidents.silences import count_silences
 from warren.incidents.store.incidents import count_incidents
 from warren.incidents.store.notifier_status import read_leadership
-from warren.kafka.records.rejects import REJECT_WORDS
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
 from warren.web.http import Response, accepts
 from warren.web.index import Index
 from warren.web.readiness import not_ready
@@ -274,7 +274,7 @@ def _of_warren(index: Index, now_ms: int) -> Iterator[Family]:
     )
     yield _gauge("warren_trigger_seconds", "How often verdicts are due", [({}, manifest.trigger_ms / 1000)])
     # A reason that has not come up yet is there as well: from nothing to one is no increase to Prometheus.
-    none = {words: 0 for reject, words in REJECT_WORDS.items() if reject}
+    none = {words: 0 for reject, words in REJECT_DESCRIPTIONS.items() if reject}
     rejects = [
         ({"cluster": cluster, "reason": reason}, count)
         for cluster in manifest.clusters

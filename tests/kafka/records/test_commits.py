@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kit.records import commit_key, commit_value, group_key, member_key, unsigned_varint
 from warren.kafka.records.commits import (
-    REJECT_WORDS,
+    REJECT_DESCRIPTIONS,
     CommitValues,
     Keys,
     RecordKind,
@@ -238,4 +238,4 @@ def test_the_bytes_under_a_null_are_not_read() -> None:
 
 
 def test_every_reject_has_words() -> None:
-    assert list(REJECT_WORDS) == list(Reject)
+    assert list(REJECT_DESCRIPTIONS) == list(Reject)

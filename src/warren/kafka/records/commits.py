@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 
 from warren.kafka.records.cursor import Bools, Codes, Cursor, FieldSpan, Ints, is_null
 from warren.kafka.records.groups import GroupValues, decode_groups
-from warren.kafka.records.rejects import REJECT_WORDS, Reject
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 
 __all__ = [
-    "REJECT_WORDS",
+    "REJECT_DESCRIPTIONS",
     "CommitValues",
     "GroupValues",
     "Keys",

@@ -20,7 +20,7 @@ class Reject(IntEnum):
     BAD_MEMBER = 11
 
 
-REJECT_WORDS: dict[Reject, str] = {
+REJECT_DESCRIPTIONS: dict[Reject, str] = {
     Reject.NONE: "not rejected",
     Reject.NO_KEY: "the record has no key",
     Reject.KEY_TRUNCATED: "the key ends before its last field, or a length in it is too large",
