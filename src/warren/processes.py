@@ -1,5 +1,6 @@
 """A process beside this one: its log comes here, it is started again when it dies, and it ends with us."""
 
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -54,14 +55,17 @@ class SupervisedProcess:
         argument: Any,  # noqa: ANN401
         on_said: Callable[[object], None] = lambda _: None,
         may_again: Callable[[], bool] = lambda: True,
+        on_restart: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
         self._run = (main, argument)
         self._on_said = on_said
         self._may_again = may_again
+        self._on_restart = on_restart
         self._context = multiprocessing.get_context("spawn")
         self._closed = threading.Event()
         self._spawning = threading.Lock()
+        self._sending = threading.Lock()
         self.trouble: WarrenError | None = None
         self.ended = threading.Event()
         """The process is gone, and is not started again."""
@@ -101,6 +105,7 @@ class SupervisedProcess:
                     self.ended.set()
                     return
                 self._process, self._connection = self._spawn()
+            self._on_restart()
 
     def _listen(self) -> WarrenError | None:
         """Take what the process says until it says no more, and give what it ended of, if it says."""
@@ -117,6 +122,15 @@ class SupervisedProcess:
                 trouble = said
             else:
                 self._on_said(said)
+
+    def send(self, message: object) -> None:
+        """Send a message to the process that runs now; one that has just ended does not get it."""
+        with self._sending, contextlib.suppress(OSError):
+            self._connection.send(message)
+
+    def kill(self) -> None:
+        """Kill the process, which is then started again."""
+        self._process.kill()
 
     def close(self) -> None:
         """End the process; one that does not is killed."""
