@@ -162,13 +162,7 @@ class Warren:
 
 
 def _log_progress(manifest: Manifest, took_s: float) -> None:
-    positions = [
-        position
-        for cluster in manifest.clusters.values()
-        for source in cluster.sources.values()
-        for position in source.positions.values()
-    ]
-    left = sum(max(p.catch_up_to - p.next_offset, 0) for p in positions)
+    left = manifest.left_to_catch_up
     groups = sum(sum(c.groups_by_status.values()) for c in manifest.clusters.values())
     if left:
         log.info(

@@ -110,3 +110,18 @@ def test_another_format_says_which() -> None:
 def test_ready(name: str, is_catching_up: bool, unknown_since_ms: int | None, is_ready: bool) -> None:
     other = cluster_state(is_catching_up=is_catching_up, unknown_since_ms=unknown_since_ms)
     assert replace(WHOLE, clusters={"a": cluster_state(), "b": other}).is_ready is is_ready, name
+
+
+def test_a_cluster_knows_whether_it_is_judged_and_how_much_is_left_to_read() -> None:
+    judged = cluster_state(
+        unknown_since_ms=None,
+        sources={"a": Source("id", {0: Position(1, 20, 30, 4), 1: Position(9, 9, 9, 3)}), "b": Source("id", {})},
+    )
+    unknown = cluster_state(unknown_since_ms=5, sources={"a": Source("id", {0: Position(0, 2, 2, 7)})})
+    manifest = replace(WHOLE, clusters={"judged": judged, "unknown": unknown})
+    assert judged.is_judged
+    assert not unknown.is_judged
+    assert manifest.unknown_clusters() == ["unknown"]
+    assert (judged.backlog, unknown.backlog, manifest.backlog) == (19, 2, 21)
+    assert (judged.left_to_catch_up, unknown.left_to_catch_up, manifest.left_to_catch_up) == (3, 7, 10)
+    assert [position.held_by_transactions for position in judged.positions()] == [10, 0]

@@ -122,7 +122,7 @@ def clusters_of(manifest: Manifest) -> pa.Table:
             "time_ms": manifest.now_ms,
             "cluster": name,
             "worst_status": int(Status[state.worst_status]),
-            "is_known": state.unknown_since_ms is None,
+            "is_known": state.is_judged,
             "totallag": state.totallag,
             **{f"groups_{word.lower()}": state.groups_by_status.get(word, 0) for word in ("OK", "WARN", "ERR")},
         }

@@ -64,7 +64,7 @@ class IncidentPipeline:
         rows: dict[Name, Row] = {(row["cluster"], row["group"]): row for row in shown.to_pylist()}
         others = [name for name in self._open if name not in rows]
         rows |= _rows_of(groups, others)
-        away = {name for name in self._clusters(rows) if _is_away(manifest, name)}
+        away = set(manifest.unknown_clusters())
         names = [name for name in {**rows, **dict.fromkeys(others)} if self._may_tell(name, name in rows, away)]
         hearings = self._audiences.of(names)
         silenced = _silenced(names, wishes)
@@ -122,9 +122,6 @@ class IncidentPipeline:
             at_ms = None if said is None else said.at_ms
             if at_ms != entry.incident.acknowledged_ms:
                 self._open[name] = replace(entry, incident=replace(entry.incident, acknowledged_ms=at_ms))
-
-    def _clusters(self, rows: Mapping[Name, Row]) -> set[str]:
-        return {cluster for cluster, _ in (*rows, *self._open)}
 
     def _may_tell(self, name: Name, is_there: bool, away: Collection[str]) -> bool:
         """Whether something can be said of a group: of a cluster that is away only of an incident that is open."""
@@ -184,12 +181,6 @@ def _verdict(row: Row | None, *, is_away: bool) -> Status | None:
     if is_away:
         return None
     return Status.NOTFOUND if row is None else Status(row["status"])
-
-
-def _is_away(manifest: Manifest, cluster: str) -> bool:
-    """Whether a cluster cannot be judged; one that is not configured any more is not away but gone."""
-    state = manifest.clusters.get(cluster)
-    return state is not None and state.unknown_since_ms is not None
 
 
 def _silenced(names: Sequence[Name], wishes: OperatorActions) -> set[Name]:

@@ -28,7 +28,7 @@ class TopicRead:
     @property
     def is_catching_up(self) -> bool:
         """Whether the positions afterwards are still short of where the topic stood at the start."""
-        return any(p.next_offset < p.catch_up_to for p in self.after.positions.values())
+        return any(position.left_to_catch_up for position in self.after.positions.values())
 
 
 def plan_topic_read(

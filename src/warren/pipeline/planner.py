@@ -211,8 +211,7 @@ def state_of(manifest: Manifest, cluster: str) -> ClusterState:
 def is_read_up(source: Source) -> bool:
     """Whether an offsets topic has been read up to its end, each partition of it."""
     return all(
-        position.next_offset >= position.stable_end
-        and (position.away_from_ms is None or position.away_to_ms is not None)
+        not position.backlog and (position.away_from_ms is None or position.away_to_ms is not None)
         for position in source.positions.values()
     )
 

@@ -75,7 +75,7 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
 
 def _is_known(clusters: pa.Array, manifest: Manifest, sink: Sink) -> Mask:
     """Mark the names of clusters that a sink wants and that can be judged."""
-    away = [name for name, state in manifest.clusters.items() if state.unknown_since_ms is not None]
+    away = manifest.unknown_clusters()
     is_wanted = fits(clusters, sink.clusters_include, sink.clusters_exclude)
     return is_wanted & ~np.asarray(_is_in(clusters, away)) if away else is_wanted
 
@@ -91,7 +91,7 @@ def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
             **_health(state),
             "rejected": sum(manifest.rejects.get(name, {}).values()),
             **of_all,
-            **(_roll_up(state) if state.unknown_since_ms is None else {}),
+            **(_roll_up(state) if state.is_judged else {}),
         }
         for name, state in zip(kept.to_pylist(), states, strict=True)
     ]
@@ -105,12 +105,11 @@ def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
 
 
 def _health(state: ClusterState) -> dict[str, int]:
-    positions = [position for source in state.sources.values() for position in source.positions.values()]
     return {
-        "judged": int(state.unknown_since_ms is None),
+        "judged": int(state.is_judged),
         "catching_up": int(state.is_catching_up),
-        "backlog": sum(max(one.stable_end - one.next_offset, 0) for one in positions),
-        "held_by_transaction": sum(max(one.end - one.stable_end, 0) for one in positions),
+        "backlog": state.backlog,
+        "held_by_transaction": sum(position.held_by_transactions for position in state.positions()),
     }
 
 

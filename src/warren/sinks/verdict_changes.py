@@ -66,7 +66,7 @@ def _verdicts(snapshot: Snapshot, sink: Sink) -> pa.Table:
     manifest = snapshot.manifest
     schema = TOLD.append(pa.field("row", pa.int64()))
     names = pa.array(manifest.clusters, pa.string())
-    states = [NOT_JUDGED if one.unknown_since_ms is not None else JUDGED for one in manifest.clusters.values()]
+    states = [JUDGED if one.is_judged else NOT_JUDGED for one in manifest.clusters.values()]
     nobody = [None] * len(names)
     clusters = pa.table([names, pa.array(nobody, pa.string()), states, pa.array(nobody, pa.int64())], schema)
     held = snapshot.groups()
@@ -78,7 +78,7 @@ def _verdicts(snapshot: Snapshot, sink: Sink) -> pa.Table:
 
 
 def _away(manifest: Manifest) -> pa.Array:
-    return pa.array([name for name, one in manifest.clusters.items() if one.unknown_since_ms is not None], pa.string())
+    return pa.array(manifest.unknown_clusters(), pa.string())
 
 
 def _is_wanted(table: pa.Table, sink: Sink) -> Mask:

@@ -1,7 +1,7 @@
 """The manifest: the only commit point. What it names is the snapshot, what it does not name does not exist."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -54,6 +54,21 @@ class Position:
     away_from_ms: int | None = None
     away_to_ms: int | None = None
 
+    @property
+    def backlog(self) -> int:
+        """Records that are committed but not read yet."""
+        return max(self.stable_end - self.next_offset, 0)
+
+    @property
+    def left_to_catch_up(self) -> int:
+        """Records still to be read up to where the log ended at the start."""
+        return max(self.catch_up_to - self.next_offset, 0)
+
+    @property
+    def held_by_transactions(self) -> int:
+        """Records that an open transaction keeps from being read."""
+        return max(self.end - self.stable_end, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -80,6 +95,25 @@ class ClusterState:
     worst_status: str
     topics_at_ms: int = 0
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether the verdicts of its groups are of this snapshot, not of the time before it became unknown."""
+        return self.unknown_since_ms is None
+
+    def positions(self) -> Iterator[Position]:
+        """The positions in all of its offsets partitions."""
+        return (position for source in self.sources.values() for position in source.positions.values())
+
+    @property
+    def backlog(self) -> int:
+        """Records of its offsets topics that are committed but not read yet."""
+        return sum(position.backlog for position in self.positions())
+
+    @property
+    def left_to_catch_up(self) -> int:
+        """Records still to be read up to where its offsets topics ended at the start."""
+        return sum(position.left_to_catch_up for position in self.positions())
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -105,7 +139,21 @@ class Manifest:
     @property
     def is_ready(self) -> bool:
         """Every cluster that answers has been read up to where its offsets topic stood at the start."""
-        return not any(c.is_catching_up and c.unknown_since_ms is None for c in self.clusters.values())
+        return not any(cluster.is_catching_up and cluster.is_judged for cluster in self.clusters.values())
+
+    @property
+    def backlog(self) -> int:
+        """Records of all offsets topics that are committed but not read yet."""
+        return sum(cluster.backlog for cluster in self.clusters.values())
+
+    @property
+    def left_to_catch_up(self) -> int:
+        """Records still to be read, over all clusters, before every group can be judged."""
+        return sum(cluster.left_to_catch_up for cluster in self.clusters.values())
+
+    def unknown_clusters(self) -> list[str]:
+        """The clusters that cannot be judged."""
+        return [name for name, state in self.clusters.items() if not state.is_judged]
 
     def files(self) -> list[File]:
         """Every file that this manifest names."""

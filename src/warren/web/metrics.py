@@ -223,7 +223,7 @@ def _of_clusters(index: Index, config: Config) -> Iterator[Family]:
     yield _gauge(
         "warren_cluster_up",
         "Whether a cluster answers and its groups are judged",
-        [({"cluster": name}, int(state.unknown_since_ms is None)) for name, state in held.items()],
+        [({"cluster": name}, int(state.is_judged)) for name, state in held.items()],
     )
     yield _gauge(
         "warren_cluster_lag",
@@ -249,12 +249,12 @@ def _of_clusters(index: Index, config: Config) -> Iterator[Family]:
     yield _gauge(
         "warren_offsets_backlog",
         "How many records of a partition of the offsets topic are not read yet",
-        [(labels, max(position.stable_end - position.next_offset, 0)) for labels, position in positions],
+        [(labels, position.backlog) for labels, position in positions],
     )
     yield _gauge(
         "warren_offsets_held_by_transaction",
         "How many records of a partition of the offsets topic wait for an open transaction",
-        [(labels, max(position.end - position.stable_end, 0)) for labels, position in positions],
+        [(labels, position.held_by_transactions) for labels, position in positions],
     )
 
 

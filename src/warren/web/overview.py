@@ -80,11 +80,7 @@ def group_columns(index: Index, topic: str | None = None) -> bytes:
 
 def _backlog(index: Index) -> int:
     """How many offsets of the offsets topics are still to be read."""
-    if index.snapshot is None:
-        return 0
-    clusters = index.snapshot.manifest.clusters.values()
-    positions = [at for state in clusters for source in state.sources.values() for at in source.positions.values()]
-    return sum(max(at.stable_end - at.next_offset, 0) for at in positions)
+    return index.snapshot.manifest.backlog if index.snapshot else 0
 
 
 def _worst(index: Index) -> list[Value]:

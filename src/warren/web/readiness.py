@@ -17,11 +17,5 @@ def not_ready(snapshot: Snapshot | None, now_ms: int) -> str | None:
     if age_ms > LATE_AFTER * pace_ms:
         return f"STARTING\nthe newest snapshot is {in_words(age_ms)} old: the pipeline is behind or does not run\n"
     if not manifest.is_ready:
-        left = sum(
-            max(position.catch_up_to - position.next_offset, 0)
-            for cluster in manifest.clusters.values()
-            for source in cluster.sources.values()
-            for position in source.positions.values()
-        )
-        return f"STARTING\ncatching up with the offsets topics: {left:,} offsets left\n"
+        return f"STARTING\ncatching up with the offsets topics: {manifest.left_to_catch_up:,} offsets left\n"
     return None

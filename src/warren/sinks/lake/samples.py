@@ -93,7 +93,7 @@ def _link(store: Store, file: File, target: Path) -> None:
 
 
 def _sample(manifest: Manifest, at_ms: int) -> Sample:
-    known = tuple(name for name, state in sorted(manifest.clusters.items()) if state.unknown_since_ms is None)
+    known = tuple(name for name, state in sorted(manifest.clusters.items()) if state.is_judged)
     places = tuple(
         Place(cluster, topic, source.topic_id, partition, position.next_offset)
         for cluster, state in sorted(manifest.clusters.items())
