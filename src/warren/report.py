@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warren.domain.reasons import in_words
+from warren.domain.reasons import format_duration
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
@@ -85,7 +85,7 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
             Text(row["cluster"]),
             Text(row["group"]),
             _status(row["status"], snapshot, row["cluster"]),
-            in_words(snapshot.manifest.now_ms - row["since_ms"]),
+            format_duration(snapshot.manifest.now_ms - row["since_ms"]),
             f"{row['totallag']:,}",
             str(row["partitions"]),
             Text(f"{worst['topic']}/{worst['partition']}: {snapshot.reason(worst)}"),
@@ -97,7 +97,7 @@ def _status(number: int, snapshot: Snapshot, cluster: str) -> Text:
     state = snapshot.manifest.clusters.get(cluster)
     name = status_name(number)
     if state is not None and state.unknown_since_ms is not None:
-        age = in_words(snapshot.manifest.now_ms - state.unknown_since_ms)
+        age = format_duration(snapshot.manifest.now_ms - state.unknown_since_ms)
         return Text(f"unknown for {age} (was {name})", style="magenta")
     return Text(name, style=COLORS.get(name, ""))
 
@@ -144,7 +144,7 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
             _number(partition["current_lag"]),
             _number(partition["committed_offset"]),
             _number(partition["head"]),
-            f"{in_words(snapshot.manifest.now_ms - partition['end_ms'])} ago"
+            f"{format_duration(snapshot.manifest.now_ms - partition['end_ms'])} ago"
             if partition["end_ms"] != UNKNOWN
             else "never",
             Text(partition["owner"] or ""),

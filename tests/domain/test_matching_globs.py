@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from warren.domain.matching import fits, glob_mistake
+from warren.domain.matching import glob_error, matches_globs
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,17 @@ from warren.domain.matching import fits, glob_mistake
     ],
 )
 def test_a_glob_fits_a_whole_name(glob: str, name: str, is_fitting: bool) -> None:
-    assert glob_mistake(glob) is None
-    assert fits(pa.array([name]), [glob], []).tolist() == [is_fitting]
-    assert fits(pa.array([name]), [], [glob]).tolist() == [not is_fitting]
+    assert glob_error(glob) is None
+    assert matches_globs(pa.array([name]), [glob], []).tolist() == [is_fitting]
+    assert matches_globs(pa.array([name]), [], [glob]).tolist() == [not is_fitting]
 
 
 @pytest.mark.parametrize("glob", ["[a", "{a,b", "a\\", "[z-a]"])
 def test_one_that_cannot_be_read_is_said(glob: str) -> None:
-    assert glob_mistake(glob) is not None
+    assert glob_error(glob) is not None
 
 
 def test_all_of_some_and_none_of_others() -> None:
     names = pa.array(["a1", "a2", "b1", None])
-    assert fits(names, [], []).tolist() == [True, True, True, False]
-    assert fits(names, ["a*", "b*"], ["*2"]).tolist() == [True, False, True, False]
+    assert matches_globs(names, [], []).tolist() == [True, True, True, False]
+    assert matches_globs(names, ["a*", "b*"], ["*2"]).tolist() == [True, False, True, False]

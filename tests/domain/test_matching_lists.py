@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.domain.matching import accepts, regex_mistake
+from warren.domain.matching import matches_lists, regex_error
 
 BURROWS_OWN_DENYLIST = "^(console-consumer-|python-kafka-consumer-|quick-).*$"
 
@@ -44,7 +44,7 @@ BURROWS_OWN_DENYLIST = "^(console-consumer-|python-kafka-consumer-|quick-).*$"
 def test_a_group_is_watched_by_allowlist_then_denylist(
     group: str | None, allowlist: str | None, denylist: str | None, is_accepted: bool
 ) -> None:
-    assert accepts(pa.array([group], pa.string()), allowlist, denylist).tolist() == [is_accepted]
+    assert matches_lists(pa.array([group], pa.string()), allowlist, denylist).tolist() == [is_accepted]
 
 
 @settings(deadline=None)  # a busy machine is no mistake
@@ -65,23 +65,23 @@ def test_any_column_is_judged_as_one_group_at_a_time_would_be(
 
     expected = [is_accepted(group) for group in groups]
     column = pa.array(groups, pa.string())
-    assert accepts(column, allowlist, denylist).tolist() == expected
-    assert accepts(column.dictionary_encode(), allowlist, denylist).tolist() == expected
-    assert accepts(column.cast(pa.large_string()), allowlist, denylist).tolist() == expected
-    assert accepts(pa.concat_arrays([column, column])[len(groups) :], allowlist, denylist).tolist() == expected
+    assert matches_lists(column, allowlist, denylist).tolist() == expected
+    assert matches_lists(column.dictionary_encode(), allowlist, denylist).tolist() == expected
+    assert matches_lists(column.cast(pa.large_string()), allowlist, denylist).tolist() == expected
+    assert matches_lists(pa.concat_arrays([column, column])[len(groups) :], allowlist, denylist).tolist() == expected
 
 
 def test_the_mask_is_a_boolean_array_of_its_own() -> None:
     groups = pa.array(["a", "b"])
-    mask = accepts(groups, "a", None)
+    mask = matches_lists(groups, "a", None)
     mask[:] = True
     assert mask.dtype == np.bool_
-    assert accepts(groups, "a", None).tolist() == [True, False]
+    assert matches_lists(groups, "a", None).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("pattern", ["", ".*", BURROWS_OWN_DENYLIST, "(?i)x", r"\pL+", "a|b", "[[:alpha:]]"])
 def test_patterns_of_re2_have_no_mistake(pattern: str) -> None:
-    assert regex_mistake(pattern) is None
+    assert regex_error(pattern) is None
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,6 @@ def test_patterns_of_re2_have_no_mistake(pattern: str) -> None:
     ],
 )
 def test_what_re2_cannot_read_is_said(pattern: str, why: str) -> None:
-    mistake = regex_mistake(pattern)
+    mistake = regex_error(pattern)
     assert mistake is not None
     assert why in mistake

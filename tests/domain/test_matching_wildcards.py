@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from warren.domain.matching import picks
+from warren.domain.matching import matches_wildcards
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ from warren.domain.matching import picks
     ],
 )
 def test_a_pattern_fits_a_whole_name(pattern: str, name: str, fits: bool) -> None:
-    assert picks(pa.array([name]), pattern).tolist() == [fits]
+    assert matches_wildcards(pa.array([name]), pattern).tolist() == [fits]
 
 
 def test_nothing_fits_nothing() -> None:
-    assert picks(pa.array([], pa.string()), "a*").tolist() == []
+    assert matches_wildcards(pa.array([], pa.string()), "a*").tolist() == []

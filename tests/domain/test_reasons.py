@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warren.domain.reasons import Facts, explain, in_words
+from warren.domain.reasons import Facts, explain, format_duration
 from warren.domain.rules import Reason
 
 T = 1_700_000_000_000
@@ -149,4 +149,4 @@ def test_every_reason_has_words_for_whatever_the_window_holds_by_now(facts: Fact
     ],
 )
 def test_durations_in_words(milliseconds: int, words: str) -> None:
-    assert in_words(milliseconds) == words
+    assert format_duration(milliseconds) == words

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.domain.matching import PATTERN_CHARS_MOST, glob_mistake, regex_mistake
+from warren.domain.matching import MAX_PATTERN_CHARS, glob_error, regex_error
 
 _OWN_SPARK_KEYS = {"spark.master": "master", "spark.driver.memory": "driver-memory"}
 
@@ -146,7 +146,7 @@ def _read_packages(value: object) -> tuple[str, ...]:
 
 
 def _read_pattern(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= PATTERN_CHARS_MOST:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATTERN_CHARS:
         raise ValueError
     return value
 
@@ -154,7 +154,7 @@ def _read_pattern(value: object) -> str:
 def _read_globs(value: object) -> tuple[str, ...]:
     globs = _read_names(value) if value else ()
     for glob in globs:
-        mistake = glob_mistake(glob)
+        mistake = glob_error(glob)
         if mistake is not None:
             raise ValueError(f"{glob!r} {mistake}")
     return globs
@@ -188,7 +188,7 @@ def _is_server(value: object) -> bool:
 def _read_regex(value: object) -> str | None:
     if not isinstance(value, str):
         raise ValueError
-    mistake = regex_mistake(value)
+    mistake = regex_error(value)
     if mistake is not None:
         raise ValueError(mistake)
     return value or None

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 _ONE_GROUP = pa.array([""], pa.string())
 
 
-def regex_mistake(pattern: str) -> str | None:
+def regex_error(pattern: str) -> str | None:
     """Say why RE2, the syntax of Burrow's lists, cannot read a pattern, or None when it can."""
     try:
         pc.match_substring_regex(_ONE_GROUP, pattern)
@@ -22,10 +22,10 @@ def regex_mistake(pattern: str) -> str | None:
     return None
 
 
-def accepts(groups: pa.Array, allowlist: str | None, denylist: str | None) -> npt.NDArray[np.bool_]:
+def matches_lists(groups: pa.Array, allowlist: str | None, denylist: str | None) -> npt.NDArray[np.bool_]:
     """Mark the groups with a match of the allowlist and none of the denylist; a null is no group."""
     if isinstance(groups, pa.DictionaryArray):  # matched once for each distinct group
-        is_accepted = accepts(groups.dictionary, allowlist, denylist)
+        is_accepted = matches_lists(groups.dictionary, allowlist, denylist)
         return _to_numpy(pa.array(is_accepted).take(groups.indices))
     is_accepted = _to_numpy(groups.is_valid())
     if allowlist:
@@ -67,17 +67,17 @@ def glob_regex(glob: str) -> str:
     return rf"(?s)\A(?:{made})\z"
 
 
-def glob_mistake(glob: str) -> str | None:
+def glob_error(glob: str) -> str | None:
     """Say why a glob cannot be read, or None when it can."""
     try:
-        return regex_mistake(glob_regex(glob))
+        return regex_error(glob_regex(glob))
     except ValueError as error:
         return str(error)
 
 
-def fits(names: pa.Array, include: Sequence[str], exclude: Sequence[str]) -> npt.NDArray[np.bool_]:
+def matches_globs(names: pa.Array, include: Sequence[str], exclude: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Mark the names that fit one of the globs to include, all of them where there is none, and none to exclude."""
-    return accepts(names, _any(include), _any(exclude))
+    return matches_lists(names, _any(include), _any(exclude))
 
 
 def _any(globs: Sequence[str]) -> str | None:
@@ -85,12 +85,12 @@ def _any(globs: Sequence[str]) -> str | None:
 
 
 ANY = "*"
-PATTERN_CHARS_MOST = 500
+MAX_PATTERN_CHARS = 500
 
 
-def picks(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+def matches_wildcards(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
     """Mark the names that fit a pattern as a whole."""
-    return accepts(names, None if pattern == ANY else _regex(pattern), None)
+    return matches_lists(names, None if pattern == ANY else _regex(pattern), None)
 
 
 def _regex(pattern: str) -> str:
@@ -108,9 +108,9 @@ class GroupFilter:
     denylist: str | None = None
 
 
-def accepted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> npt.NDArray[np.bool_]:
+def is_wanted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> npt.NDArray[np.bool_]:
     """Whether the storage section and any consumer section of a source accept each group."""
     taken = np.zeros(len(group), dtype=np.bool_)
     for wish in filters:
-        taken |= accepts(group, wish.allowlist, wish.denylist)
-    return taken & accepts(group, storage.allowlist, storage.denylist)
+        taken |= matches_lists(group, wish.allowlist, wish.denylist)
+    return taken & matches_lists(group, storage.allowlist, storage.denylist)

@@ -29,7 +29,7 @@ def explain(reason: Reason, facts: Facts) -> str:
     return _WORDS[reason](facts)
 
 
-def in_words(milliseconds: int) -> str:
+def format_duration(milliseconds: int) -> str:
     """A duration as people say it: 45 s, 12 min, 3 h 20 min, 5 d 2 h."""
     seconds = max(milliseconds, 0) // 1000
     if seconds < 120:
@@ -96,8 +96,8 @@ def _caught_up(facts: Facts) -> str:
 
 def _stopped(facts: Facts) -> str:
     return (
-        f"no commit for {in_words(facts.now_ms - facts.times_ms[-1])}, longer than the "
-        f"{in_words(_span_ms(facts))} its last {len(facts.offsets)} commits took; lag {_lag(facts)}"
+        f"no commit for {format_duration(facts.now_ms - facts.times_ms[-1])}, longer than the "
+        f"{format_duration(_span_ms(facts))} its last {len(facts.offsets)} commits took; lag {_lag(facts)}"
     )
 
 
@@ -116,12 +116,12 @@ def _too_little_known(facts: Facts) -> str:
 
 
 def _was_caught_up(facts: Facts) -> str:
-    return f"lag was {_allowed(facts)} at some commit of the last {in_words(_span_ms(facts))}; now {_lag(facts)}"
+    return f"lag was {_allowed(facts)} at some commit of the last {format_duration(_span_ms(facts))}; now {_lag(facts)}"
 
 
 def _stalled(facts: Facts) -> str:
     return (
-        f"{len(facts.offsets)} commits in {in_words(_span_ms(facts))}, all at offset {facts.offsets[-1]:,}; "
+        f"{len(facts.offsets)} commits in {format_duration(_span_ms(facts))}, all at offset {facts.offsets[-1]:,}; "
         f"lag {_lag(facts)}"
     )
 
@@ -135,7 +135,7 @@ def _falling_behind(facts: Facts) -> str:
     known = _known(facts)
     low = known[0] if facts.trend_floor is None else min(facts.trend_floor, known[0])
     if low == known[-1]:
-        return f"lag has stayed at {low:,} over {len(known)} commits in {in_words(_span_ms(facts))}, never less"
+        return f"lag has stayed at {low:,} over {len(known)} commits in {format_duration(_span_ms(facts))}, never less"
     return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {_lag(facts)}"
 
 

@@ -21,7 +21,7 @@ def as_text(numbers: NDArray[np.generic]) -> pa.StringArray:
     return pc.cast(pa.array(numbers), pa.string())
 
 
-def where_odd(
+def replace_matching(
     names: pa.StringArray, plain: pa.StringArray, odd: str, rewritten: Callable[[str], str]
 ) -> pa.StringArray:
     """The plain form of each name; of those that match a pattern the one that is made for them, one by one."""
@@ -34,9 +34,11 @@ def where_odd(
     return pc.replace_with_mask(plain, pa.array(is_odd), others)
 
 
-def in_json(names: pa.StringArray) -> pa.StringArray:
+def json_strings(names: pa.StringArray) -> pa.StringArray:
     """Names as JSON strings."""
-    return where_odd(names, joined('"', names, '"'), _NOT_PLAIN_IN_JSON, lambda name: orjson.dumps(name).decode())
+    return replace_matching(
+        names, joined('"', names, '"'), _NOT_PLAIN_IN_JSON, lambda name: orjson.dumps(name).decode()
+    )
 
 
 def bytes_of(column: pa.StringArray) -> memoryview:

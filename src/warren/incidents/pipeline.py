@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.matching import picks
+from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.incidents.decide import decide
 from warren.incidents.model import GroupState, Notified
@@ -191,7 +191,7 @@ def _silenced(names: Sequence[Name], wishes: OperatorActions) -> set[Name]:
     groups = pa.array([group for _, group in names], pa.string())
     is_silenced = np.zeros(len(names), dtype=np.bool_)
     for one in wishes.silences:
-        is_silenced |= picks(clusters, one.cluster) & picks(groups, one.group)
+        is_silenced |= matches_wildcards(clusters, one.cluster) & matches_wildcards(groups, one.group)
     return {names[place] for place in np.flatnonzero(is_silenced).tolist()}
 
 

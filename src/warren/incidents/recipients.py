@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from warren.config import Notifier, Route
-from warren.domain.matching import accepts
+from warren.domain.matching import matches_lists
 from warren.domain.status import Status
 from warren.incidents.model import NotifierPolicy
 from warren.incidents.routing import route
@@ -58,7 +58,7 @@ class NotificationRouter:
         routed = route(self._routes, pa.array([cluster for cluster, _ in new], pa.string()), groups)
         wanted = []
         for one in self._audiences:
-            is_wanted = accepts(groups, one.allowlist, one.denylist)
+            is_wanted = matches_lists(groups, one.allowlist, one.denylist)
             # Whom no route names hears of everything, as without routes.
             is_wanted &= routed.to.get(one.listener.name, np.bool_(True))
             wanted.append((one.listener, is_wanted.tolist()))

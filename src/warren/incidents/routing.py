@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warren.config.outward import Route
-from warren.domain.matching import picks
+from warren.domain.matching import matches_wildcards
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def route(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> Rout
     )
     is_looking = np.ones(count, dtype=np.bool_)
     for one in routes:
-        fits = is_looking & picks(clusters, one.cluster) & picks(groups, one.group)
+        fits = is_looking & matches_wildcards(clusters, one.cluster) & matches_wildcards(groups, one.group)
         found.team[fits & (found.team == "")] = one.team
         for name in one.notifiers:
             found.channel[name][fits & ~found.to[name]] = one.channel

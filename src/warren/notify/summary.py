@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warren.domain.reasons import in_words
+from warren.domain.reasons import format_duration
 from warren.domain.status import Status
 from warren.incidents.model import Event
 from warren.incidents.store.notifications import Notification
@@ -81,7 +81,7 @@ def one_line(text: str, most: int = NAME_CHARS) -> str:
 
 def lasted(letter: Notification) -> str:
     """How long it has been so."""
-    return in_words(letter.due_ms - letter.opened_ms)
+    return format_duration(letter.due_ms - letter.opened_ms)
 
 
 def _opening(letter: Notification, status: Status) -> str:

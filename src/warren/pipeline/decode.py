@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warren.domain.compaction import keep_needed
-from warren.domain.matching import accepted
+from warren.domain.matching import is_wanted
 from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_group_names, decode_keys
 from warren.kafka.records.groups import decode_groups
@@ -185,7 +185,7 @@ class _Task:
         for number in np.unique(source):
             rows = source == number
             filters = self._plan.sources[int(number)].filters
-            wanted[rows] = accepted(group, filters, self._plan.storage_filter)[place[rows]]
+            wanted[rows] = is_wanted(group, filters, self._plan.storage_filter)[place[rows]]
         return wanted
 
     def _owners(self, raw: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -272,7 +272,7 @@ def keep_wanted(table: pa.Table, plan: CyclePlan) -> pa.Table:
     wanted = np.zeros(table.num_rows, dtype=np.bool_)
     for source in plan.sources:
         rows = cluster == source.cluster
-        wanted[rows] |= accepted(groups.dictionary, source.filters, plan.storage_filter)[place[rows]]
+        wanted[rows] |= is_wanted(groups.dictionary, source.filters, plan.storage_filter)[place[rows]]
     return table.filter(pa.array(wanted))
 
 

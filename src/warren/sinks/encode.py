@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.text_columns import as_text, bytes_of, in_json, joined, where_odd
+from warren.domain.text_columns import as_text, bytes_of, joined, json_strings, replace_matching
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import Points
 
@@ -84,7 +84,7 @@ def _tags(points: Points, own_tags: Mapping[str, str]) -> pa.StringArray:
     own = orjson.dumps(_besides(points, own_tags)).decode()[1:-1]
     parts: list[str | pa.StringArray] = []
     for name, column in points.tags.items():
-        parts += [f'{"," if parts else ""}"{name}":', in_json(column)]
+        parts += [f'{"," if parts else ""}"{name}":', json_strings(column)]
     return joined("{", *parts, f",{own}" if own else "", "}")
 
 
@@ -95,7 +95,7 @@ def _besides(points: Points, own_tags: Mapping[str, str]) -> dict[str, str]:
 
 def _fields(points: Points) -> pa.StringArray:
     fields = [
-        *(_unless_empty(column, joined(f',"{name}":', in_json(column))) for name, column in points.words.items()),
+        *(_unless_empty(column, joined(f',"{name}":', json_strings(column))) for name, column in points.words.items()),
         *(
             pc.if_else(pa.array(column == UNKNOWN), "", joined(f',"{name}":', as_text(column)))
             for name, column in points.numbers.items()
@@ -109,7 +109,7 @@ def _unless_empty(column: pa.StringArray, text: pa.StringArray) -> pa.StringArra
 
 
 def _in_tags(column: pa.StringArray) -> pa.StringArray:
-    return where_odd(column, column, _ODD_IN_TAGS, _tag)
+    return replace_matching(column, column, _ODD_IN_TAGS, _tag)
 
 
 def _tag(text: str) -> str:
@@ -121,4 +121,4 @@ def _in_words(column: pa.StringArray) -> pa.StringArray:
     def escaped(text: str) -> str:
         return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
 
-    return where_odd(column, column, _ODD_IN_WORDS, escaped)
+    return replace_matching(column, column, _ODD_IN_WORDS, escaped)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from warren.config.sinks import KafkaSink
-from warren.domain.text_columns import bytes_of, in_json, joined
+from warren.domain.text_columns import bytes_of, joined, json_strings
 from warren.sinks.encode import telegraf_json
 from warren.sinks.points import Points
 
@@ -39,7 +39,7 @@ class KafkaWriter:
         """Requests for points of one moment: a line a record, its key and its value with a tab between."""
         for at in range(0, len(points), RECORDS):
             some = points.some(at, min(at + RECORDS, len(points)))
-            names = [in_json(some.tags[name]) for name in _KEYS if name in some.tags]
+            names = [json_strings(some.tags[name]) for name in _KEYS if name in some.tags]
             key = joined("[", *[part for name in names for part in (name, ",")][:-1], "]")
             yield bytes_of(joined(key, "\t", telegraf_json(some, tags, at_ms), "\n"))
 

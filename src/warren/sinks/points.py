@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
-from warren.domain.matching import fits
+from warren.domain.matching import matches_globs
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
@@ -76,14 +76,14 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
 def _is_known(clusters: pa.Array, manifest: Manifest, sink: Sink) -> Mask:
     """Mark the names of clusters that a sink wants and that can be judged."""
     away = manifest.unknown_clusters()
-    is_wanted = fits(clusters, sink.clusters_include, sink.clusters_exclude)
+    is_wanted = matches_globs(clusters, sink.clusters_include, sink.clusters_exclude)
     return is_wanted & ~np.asarray(_is_in(clusters, away)) if away else is_wanted
 
 
 def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
     """How each cluster fares, and the pipeline with it."""
     names = pa.array(manifest.clusters, pa.string())
-    kept = names.filter(pa.array(fits(names, sink.clusters_include, sink.clusters_exclude)))
+    kept = names.filter(pa.array(matches_globs(names, sink.clusters_include, sink.clusters_exclude)))
     states = [manifest.clusters[name] for name in kept.to_pylist()]
     of_all = {"age_ms": max(at_ms - manifest.now_ms, 0), "cycle_ms": sum(manifest.cycle_ms.values())}
     rows = [
@@ -129,7 +129,9 @@ def _topics(snapshot: Snapshot, sink: Sink) -> Points:
     layout = snapshot.topics().combine_chunks()
     heads = np.asarray(snapshot.heads()["head"]) if layout.num_rows else np.zeros(0, np.int64)
     clusters, topics = _chunk(layout, "cluster"), _chunk(layout, "topic")
-    is_wanted = _is_known(clusters, snapshot.manifest, sink) & fits(topics, sink.topics_include, sink.topics_exclude)
+    is_wanted = _is_known(clusters, snapshot.manifest, sink) & matches_globs(
+        topics, sink.topics_include, sink.topics_exclude
+    )
     kept = np.flatnonzero(is_wanted)
     topic, partition, row = partitions_of(layout, kept)
     offset = heads[row]
@@ -151,8 +153,8 @@ def _partitions(table: pa.Table, manifest: Manifest, sink: Sink) -> Points:
     columns = {name: _chunk(table, name) for name in _COLUMNS}
     is_wanted = (
         _is_known(columns["cluster"], manifest, sink)
-        & fits(columns["group"], sink.groups_include, sink.groups_exclude)
-        & fits(columns["topic"], sink.topics_include, sink.topics_exclude)
+        & matches_globs(columns["group"], sink.groups_include, sink.groups_exclude)
+        & matches_globs(columns["topic"], sink.topics_include, sink.topics_exclude)
     )
     kept = pa.array(np.flatnonzero(is_wanted))
     held = {name: column.take(kept) for name, column in columns.items()}
@@ -185,7 +187,9 @@ def _groups(snapshot: Snapshot, partitions: pa.Table, sink: Sink) -> Points:
     groups = snapshot.groups().combine_chunks()
     clusters, names = _chunk(groups, "cluster"), _chunk(groups, "group")
     offset, at_ms = _sums(snapshot.manifest, groups, partitions)
-    is_wanted = _is_known(clusters, snapshot.manifest, sink) & fits(names, sink.groups_include, sink.groups_exclude)
+    is_wanted = _is_known(clusters, snapshot.manifest, sink) & matches_globs(
+        names, sink.groups_include, sink.groups_exclude
+    )
     kept = np.flatnonzero(is_wanted)
     rows = pa.array(kept)
     status = np.asarray(groups["status"])[kept].astype(np.int64)

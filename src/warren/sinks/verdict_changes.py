@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
-from warren.domain.matching import fits
+from warren.domain.matching import matches_globs
 from warren.domain.rules import Reason
 from warren.domain.status import Status
-from warren.domain.text_columns import as_text, in_json, joined
+from warren.domain.text_columns import as_text, joined, json_strings
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
@@ -83,8 +83,8 @@ def _away(manifest: Manifest) -> pa.Array:
 
 def _is_wanted(table: pa.Table, sink: Sink) -> Mask:
     is_cluster = np.asarray(pc.is_null(_plain(table, "group")))
-    return fits(_plain(table, "cluster"), sink.clusters_include, sink.clusters_exclude) & (
-        is_cluster | fits(_plain(table, "group").fill_null(""), sink.groups_include, sink.groups_exclude)
+    return matches_globs(_plain(table, "cluster"), sink.clusters_include, sink.clusters_exclude) & (
+        is_cluster | matches_globs(_plain(table, "group").fill_null(""), sink.groups_include, sink.groups_exclude)
     )
 
 
@@ -111,7 +111,7 @@ def to_records(found: pa.Table, snapshot: Snapshot, tags: Mapping[str, str]) -> 
 
 
 def _beginning(found: pa.Table) -> list[str | pa.StringArray]:
-    cluster, group = in_json(_plain(found, "cluster")), in_json(_plain(found, "group").fill_null(""))
+    cluster, group = json_strings(_plain(found, "cluster")), json_strings(_plain(found, "group").fill_null(""))
     is_cluster = pc.is_null(_plain(found, "group"))
     key = pc.if_else(is_cluster, joined("[", cluster, "]"), joined("[", cluster, ",", group, "]"))
     named = pc.if_else(is_cluster, "", joined(',"group":', group))
@@ -128,7 +128,7 @@ def _since_of_clusters(clusters: pa.Table, manifest: Manifest) -> list[str | pa.
     return [
         ',"since":',
         as_text(np.array(since, np.int64)),
-        _unless_empty(errors, joined(',"error":', in_json(errors))),
+        _unless_empty(errors, joined(',"error":', json_strings(errors))),
     ]
 
 
@@ -143,7 +143,7 @@ def _details(snapshot: Snapshot, rows: Ints) -> list[str | pa.StringArray]:
     numbers = {"since": "since_ms", "total_lag": "totallag", "max_lag": "maxlag", "partition_count": "partitions"}
     return [
         *(part for name, column in numbers.items() for part in (f',"{name}":', as_text(np.asarray(groups[column])))),
-        ',"worst":{"topic":', in_json(_plain(held, "topic").cast(pa.string())),
+        ',"worst":{"topic":', json_strings(_plain(held, "topic").cast(pa.string())),
         ',"partition":', as_text(np.asarray(held["partition"])),
         ',"status":"', _STATUS.take(_plain(held, "status")), '","reason":"', _REASON.take(_plain(held, "reason")), '"',
         pc.if_else(pa.array(lag == UNKNOWN), "", joined(',"lag":', as_text(lag))), "}",

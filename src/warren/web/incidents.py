@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from warren.config import Config
-from warren.domain.matching import picks
+from warren.domain.matching import matches_wildcards
 from warren.errors import RequestError
 from warren.incidents.routing import route
 from warren.incidents.silences import Silence, read_silences
@@ -99,7 +99,7 @@ class IncidentEndpoints:
 def _any_fits(silences: Sequence[Silence], clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(groups), dtype=np.bool_)
     for one in silences:
-        found |= picks(clusters, one.cluster) & picks(groups, one.group)
+        found |= matches_wildcards(clusters, one.cluster) & matches_wildcards(groups, one.group)
     return found
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.status import Status
-from warren.domain.text_columns import as_text, joined, where_odd
+from warren.domain.text_columns import as_text, joined, replace_matching
 from warren.domain.windows import UNKNOWN
 from warren.web.go_json import dumps, to_number
 
@@ -158,4 +158,4 @@ class PartitionJson:
 
 def _quoted(names: pa.StringArray) -> pa.StringArray:
     """Names as Go writes them in JSON; only those that need it are looked at one by one."""
-    return where_odd(names, joined('"', names, '"'), _TO_ESCAPE, lambda name: dumps(name).decode())
+    return replace_matching(names, joined('"', names, '"'), _TO_ESCAPE, lambda name: dumps(name).decode())

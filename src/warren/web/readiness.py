@@ -1,6 +1,5 @@
 """Whether what the API answers is true now."""
 
-from warren.domain.reasons import in_words
 from warren.snapshot.reader import Snapshot
 
 LATE_AFTER = 3
@@ -15,7 +14,9 @@ def not_ready(snapshot: Snapshot | None, now_ms: int) -> str | None:
     pace_ms = max(manifest.trigger_ms, sum(manifest.cycle_ms.values()))
     age_ms = now_ms - manifest.now_ms
     if age_ms > LATE_AFTER * pace_ms:
-        return f"STARTING\nthe newest snapshot is {in_words(age_ms)} old: the pipeline is behind or does not run\n"
+        return (
+            f"STARTING\nthe newest snapshot is {format_duration(age_ms)} old: the pipeline is behind or does not run\n"
+        )
     if not manifest.is_ready:
         return f"STARTING\ncatching up with the offsets topics: {manifest.left_to_catch_up:,} offsets left\n"
     return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from warren.domain.matching import PATTERN_CHARS_MOST
+from warren.domain.matching import MAX_PATTERN_CHARS
 from warren.errors import RequestError
 from warren.web.http import JSON, Request
 
@@ -51,9 +51,9 @@ def said_in(sent: Mapping[str, Any], name: str, most: int, *, least: int = 1, ot
 def pattern_in(sent: Mapping[str, Any], name: str, otherwise: str) -> str:
     """A pattern of names."""
     pattern = sent.get(name, otherwise)
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= PATTERN_CHARS_MOST or not _is_one_line(pattern):
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN_CHARS or not _is_one_line(pattern):
         raise RequestError(
-            f"{name} must be a name of 1 to {PATTERN_CHARS_MOST} characters on one line, in which * stands for any "
+            f"{name} must be a name of 1 to {MAX_PATTERN_CHARS} characters on one line, in which * stands for any "
             "characters and ? for any one"
         )
     return pattern
@@ -88,7 +88,7 @@ def _pattern(what: str) -> Schema:
     return {
         "type": "string",
         "minLength": 1,
-        "maxLength": PATTERN_CHARS_MOST,
+        "maxLength": MAX_PATTERN_CHARS,
         "pattern": _ANY,
         "default": "*",
         "description": f"Which {what}: * stands for any characters, ? for any one",

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config import Config
-from warren.domain.matching import GroupFilter, accepted, fits
+from warren.domain.matching import GroupFilter, is_wanted, matches_globs
 from warren.kafka.options import to_spark_options
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import Reject
@@ -128,10 +128,14 @@ def _decoded(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], scope: Scop
 
 def _is_wanted(table: pa.Table, number: np.ndarray, sources: Sequence[OffsetsTopic], scope: Scope) -> np.ndarray:
     cluster, group, topic = (table[name].combine_chunks() for name in ("cluster", "group", "topic"))
-    wanted = fits(cluster, *scope.clusters) & fits(group, *scope.groups) & fits(topic, *scope.topics)
+    wanted = (
+        matches_globs(cluster, *scope.clusters)
+        & matches_globs(group, *scope.groups)
+        & matches_globs(topic, *scope.topics)
+    )
     for at in np.unique(number):
         source, own = sources[at], number == at
-        wanted[own] &= accepted(group.filter(pa.array(own)), source.filters, source.storage)
+        wanted[own] &= is_wanted(group.filter(pa.array(own)), source.filters, source.storage)
     return wanted
 
 

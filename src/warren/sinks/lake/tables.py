@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config.sinks import LakeSink
-from warren.domain.matching import fits, glob_regex
+from warren.domain.matching import glob_regex, matches_globs
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
@@ -135,7 +135,7 @@ def heads_in(scope: Scope) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
 def _heads(at_ms: int, folder: Path, scope: Scope) -> pa.Table:
     layout, heads = (pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all() for name in (LAYOUT, HEADS))
     clusters, topics = layout["cluster"].combine_chunks(), layout["topic"].combine_chunks()
-    kept = np.flatnonzero(fits(clusters, *scope.clusters) & fits(topics, *scope.topics))
+    kept = np.flatnonzero(matches_globs(clusters, *scope.clusters) & matches_globs(topics, *scope.topics))
     topic, partition, row = partitions_of(layout, kept)
     is_there = np.asarray(heads["head"])[row] != UNKNOWN
     row, topic, partition = row[is_there], topic[is_there], partition[is_there]
