@@ -1,5 +1,6 @@
 """Whether what the API answers is true now."""
 
+from warren.domain.reasons import format_duration
 from warren.snapshot.reader import Snapshot
 
 LATE_AFTER = 3
