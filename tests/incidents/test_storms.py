@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,14 @@ from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.recipients import NotificationRouter, NotifierFilter
 from warren.incidents.silences import Silence, write_action
 from warren.incidents.store.database import reading
-from warren.incidents.store.notifications import COLUMNS, Notification, read_notifications, to_notification
+from warren.incidents.store.notifications import (
+    COLUMNS,
+    Notification,
+    StormGroup,
+    StormStatus,
+    read_notifications,
+    to_notification,
+)
 
 MINUTE = 60 * SECOND
 HOOK = NotifierPolicy("hook", storm_from=5, wants_close=True, send_interval_ms=5 * MINUTE)
@@ -63,17 +69,23 @@ def sky(tmp_path: Path) -> Sky:
     return Sky(tmp_path)
 
 
+def storm_status(letter: Notification) -> StormStatus:
+    assert isinstance(letter.result, StormStatus)
+    return letter.result
+
+
 def test_many_groups_at_once_are_one_letter_with_their_count_and_list(sky: Sky) -> None:
     [letter] = sky.see(0, {**bad(*range(9)), **bad(9, status=WARN), **well(50)})
     assert (letter.event, letter.cluster, letter.group, letter.why) == (
         Event.OPEN, "one", "10 groups", "10 groups of one turned bad together",
     )  # fmt: skip
-    result: dict[str, Any] = letter.result
-    assert (result["status"], result["group_count"], result["totallag"]) == ("ERR", 10, sum(range(10)))
-    assert [one["group"] for one in result["groups"]] == [f"g{n}" for n in (8, 7, 6, 5, 4, 3, 2, 1, 0, 9)]
-    assert result["groups"][0] == {"group": "g8", "status": "ERR", "totallag": 8, "partitions": 1}
-    assert result["partition_count"] == 10
-    assert result["maxlag"]["current_lag"] == 9
+    result = storm_status(letter)
+    assert (result.status, result.group_count, result.totallag) == ("ERR", 10, sum(range(10)))
+    assert [one.group for one in result.groups] == [f"g{n}" for n in (8, 7, 6, 5, 4, 3, 2, 1, 0, 9)]
+    assert result.groups[0] == StormGroup(group="g8", status="ERR", totallag=8, partitions=1)
+    assert result.partition_count == 10
+    assert result.maxlag is not None
+    assert result.maxlag.current_lag == 9
     entries = sky.scene.listed()
     assert len(entries) == 10, "each group has its own incident all the same"
     [told], _ = read_notifications(sky.scene.root, entries[0].incident.notification_ids, 10)
@@ -96,7 +108,7 @@ def test_a_storm_that_grows_is_told_of_again_after_a_minute(sky: Sky) -> None:
     assert sky.see(10 * SECOND, bad(*range(500))) == []
     [grown] = sky.see(61 * SECOND, bad(*range(500)))
     assert (grown.event, grown.incident, grown.group) == (Event.WORSE, opened.incident, "500 groups")
-    assert len(grown.result["groups"]) == GROUPS_MOST
+    assert len(storm_status(grown).groups) == GROUPS_MOST
     assert grown.why == "495 more turned bad"
 
 
@@ -105,7 +117,7 @@ def test_it_is_over_when_its_last_group_is_well_and_nobody_hears_of_the_others(s
     assert sky.see(10 * SECOND, {**bad(1, 2), **well(0, 3, 4, 5)}) == []
     [closed] = sky.see(20 * SECOND, well(*range(6)))
     assert (closed.event, closed.incident, closed.group) == (Event.CLOSE, opened.incident, "6 groups")
-    assert (closed.result["status"], closed.result["groups"], closed.result["group_count"]) == ("OK", [], 6)
+    assert (closed.result.status, storm_status(closed).groups, storm_status(closed).group_count) == ("OK", [], 6)
     [again] = sky.see(30 * SECOND, bad(1))
     assert (again.event, again.group) == (Event.OPEN, "g1"), "what comes after is told of as ever"
 
@@ -161,4 +173,4 @@ def test_what_is_silenced_in_a_storm_is_not_counted_or_listed(sky: Sky, tmp_path
     write_action(tmp_path, Silence("t", "*", "g1", 0, START + 60 * MINUTE, "ann", "a release"))
     [reminder] = sky.see(6 * MINUTE, bad(*range(6)))
     assert reminder.group == "5 groups"
-    assert "g1" not in [one["group"] for one in reminder.result["groups"]]
+    assert "g1" not in [one.group for one in storm_status(reminder).groups]

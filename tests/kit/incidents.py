@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from warren.domain.status import Status
 from warren.incidents.model import Event, Incident, StatusChange
 from warren.incidents.store.incidents import IncidentRecord
 from warren.incidents.store.notifications import Notification
+from warren.snapshot.status import missing_group
 
 
 def incident(name: str, group: str, cluster: str = "one", closed_ms: int | None = None) -> IncidentRecord:
@@ -19,5 +22,16 @@ def letter(number: int, of: str, listener: str = "hook", event: Event = Event.RE
     """A message that was due at its number."""
     key = f"{of}/{listener}/{number}"
     return Notification(
-        key, listener, event, of, number, "one", "g", 1000, number, "it is due", {"status": "ERR"}, **changes
+        key,
+        listener,
+        event,
+        of,
+        number,
+        "one",
+        "g",
+        1000,
+        number,
+        "it is due",
+        replace(missing_group(("one", "g")), status="ERR"),
+        **changes,
     )

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.store.notifications import Notification, StormStatus
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 HOSTILE = (
@@ -22,13 +24,14 @@ HOSTILE = (
 def hostile_letter(name: str, event: Event) -> Notification:
     """One whose group, topic, owner, client, team and reason have a name."""
     letter = sample_notification("hook", event)
-    partitions = [{**one, "topic": name, "owner": name, "client_id": name} for one in letter.result["partitions"]]
-    result = {**letter.result, "group": name, "partitions": partitions * 20, "partition_count": 100}
+    partitions = [structs.replace(one, topic=name, owner=name, client_id=name) for one in letter.result.partitions]
+    result = structs.replace(letter.result, group=name, partitions=partitions * 20, partition_count=100)
     return replace(letter, group=name, team=name, why=name, result=result)
 
 
 def hostile_storm(name: str, event: Event) -> Notification:
     """A storm of groups with a name."""
     letter = sample_storm("hook", event)
-    groups = [{**one, "group": name} for one in letter.result["groups"]]
-    return replace(letter, result={**letter.result, "groups": groups})
+    assert isinstance(letter.result, StormStatus)
+    groups = [structs.replace(one, group=name) for one in letter.result.groups]
+    return replace(letter, result=structs.replace(letter.result, groups=groups))

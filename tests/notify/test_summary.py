@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.notify.notifications import HOSTILE, hostile_letter
 from warren.incidents.model import Event
@@ -14,7 +15,7 @@ from warren.notify.templates.sample import sample_notification, sample_storm
 
 
 def with_result(letter: Notification, **changes: Any) -> Notification:
-    return replace(letter, result={**letter.result, **changes})
+    return replace(letter, result=structs.replace(letter.result, **changes))
 
 
 OPEN, CLOSE = sample_notification("x", Event.OPEN), sample_notification("x", Event.CLOSE)
@@ -30,12 +31,12 @@ STORM = sample_storm("x", Event.OPEN)
             "1 partition does not move, 1 partition falls behind",
         ),
         (
-            replace(with_result(OPEN, status="WARN", partitions=OPEN.result["partitions"][1:] * 2), event=Event.WORSE),
+            replace(with_result(OPEN, status="WARN", partitions=OPEN.result.partitions[1:] * 2), event=Event.WORSE),
             "WARN, worse than before: sample-group on sample-cluster",
             "2 partitions fall behind",
         ),
         (
-            replace(with_result(OPEN, partitions=OPEN.result["partitions"][:1] * 1000), event=Event.REMINDER),
+            replace(with_result(OPEN, partitions=OPEN.result.partitions[:1] * 1000), event=Event.REMINDER),
             "still ERR: sample-group on sample-cluster",
             "1,000 partitions do not move",
         ),
@@ -62,7 +63,7 @@ def test_the_worst_are_listed_and_the_rest_is_counted() -> None:
     story = summarize(OPEN)
     assert story.lines[0] == Line("payments 3", "STALL, lag 45,000, read by /10.0.0.7 sample-client-1")
     assert (len(story.lines), story.more, story.trouble) == (2, "", "2 of 12 partitions")
-    story = summarize(with_result(OPEN, partitions=OPEN.result["partitions"] * 600))
+    story = summarize(with_result(OPEN, partitions=OPEN.result.partitions * 600))
     assert (len(story.lines), story.more) == (5, "and 1,195 more")
     story = summarize(STORM)
     assert story.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 2 bad partitions")

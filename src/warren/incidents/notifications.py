@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.incidents.grouping import Storm
 from warren.incidents.model import Decision, DueNotification, Event, Incident
 from warren.incidents.recipients import Recipients
 from warren.incidents.store.incidents import IncidentRecord
-from warren.incidents.store.notifications import Notification
-from warren.snapshot.status import GroupStatus, Name, Result, Row, gone
+from warren.incidents.store.notifications import Notification, StormGroup, StormStatus
+from warren.snapshot.status import GroupResult, GroupStatus, Name, Row
 
 GROUPS_MOST = 200
 """How many groups of a storm are named, the worst."""
@@ -31,7 +32,7 @@ class GroupChange:
 
 
 def notification_about(
-    one: GroupChange, due: DueNotification, hearing: Recipients, result: Result, now_ms: int
+    one: GroupChange, due: DueNotification, hearing: Recipients, result: GroupStatus, now_ms: int
 ) -> Notification:
     """A letter about one group."""
     cluster, group = one.name
@@ -41,7 +42,7 @@ def notification_about(
     else:
         key, about, opened_ms = f"{incident.id}/{due.listener}/{due.number}", incident.id, incident.opened_ms
         if due.event is Event.CLOSE:
-            result = {**result, "status": incident.status.name}
+            result = replace(result, status=incident.status.name)
     return Notification(
         key,
         due.listener,
@@ -65,7 +66,7 @@ class Members:
 
     entries: Sequence[IncidentRecord]
     rows: Mapping[Name, Row]
-    results: Mapping[Name, GroupStatus]
+    results: Mapping[Name, GroupResult]
     hearings: Mapping[Name, Recipients]
 
 
@@ -90,38 +91,34 @@ def notification_about_storm(storm: Storm, due: DueNotification, members: Member
     )
 
 
-def _storm_result(storm: Storm, names: Sequence[Name], members: Members) -> Result:
+def _storm_result(storm: Storm, names: Sequence[Name], members: Members) -> StormStatus:
     """Many groups as if they were one."""
     groups = sorted(map(_summary, members.entries, [members.rows.get(name, {}) for name in names]), key=_worst_first)
-    found = [members.results[name].result for name in names if name in members.results]
+    found = [members.results[name].status for name in names if name in members.results]
     partitions = sorted(
-        (one for result in found for one in result["partitions"]),
-        key=lambda one: (-Status[one["status"]], -one["current_lag"]),
+        (one for result in found for one in result.partitions),
+        key=lambda one: (-Status[one.status], -one.current_lag),
     )
-    farthest = [one for result in found if (one := result["maxlag"]) is not None]
+    farthest = [one for result in found if (one := result.maxlag) is not None]
     worst = max((one.incident.status for one in members.entries), default=Status.OK)
     count = len(groups) or storm.total
-    return {
-        **gone((storm.cluster, f"{count} groups")).result,
-        "status": worst.name,
-        "complete": min((result["complete"] for result in found), default=1.0),
-        "partitions": partitions[:PARTITIONS_MOST],
-        "partition_count": sum(members.rows[name]["partitions"] for name in names if name in members.rows),
-        "maxlag": max(farthest, key=lambda one: one["current_lag"], default=None),
-        "totallag": sum(one["totallag"] for one in groups),
-        "groups": groups[:GROUPS_MOST],
-        "group_count": count,
-    }
+    return StormStatus(
+        cluster=storm.cluster,
+        group=f"{count} groups",
+        status=worst.name,
+        complete=min((result.complete for result in found), default=1.0),
+        partitions=partitions[:PARTITIONS_MOST],
+        partition_count=sum(members.rows[name]["partitions"] for name in names if name in members.rows),
+        maxlag=max(farthest, key=lambda one: one.current_lag, default=None),
+        totallag=sum(group.totallag for group in groups),
+        groups=groups[:GROUPS_MOST],
+        group_count=count,
+    )
 
 
-def _summary(entry: IncidentRecord, row: Row) -> dict[str, Any]:
-    return {
-        "group": entry.incident.group,
-        "status": entry.incident.status.name,
-        "totallag": row.get("totallag", 0),
-        "partitions": entry.partition_count,
-    }
+def _summary(entry: IncidentRecord, row: Row) -> StormGroup:
+    return StormGroup(entry.incident.group, entry.incident.status.name, row.get("totallag", 0), entry.partition_count)
 
 
-def _worst_first(group: Mapping[str, Any]) -> tuple[int, int, str]:
-    return -Status[group["status"]], -group["totallag"], group["group"]
+def _worst_first(group: StormGroup) -> tuple[int, int, str]:
+    return -Status[group.status], -group.totallag, group.group

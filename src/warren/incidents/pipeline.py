@@ -19,7 +19,7 @@ from warren.incidents.store.writer import IncidentStore, OperatorActions, StoreU
 from warren.incidents.storms import OpenStorms, StormOutcome
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.status import GroupStatus, Name, Row, gone, results_of
+from warren.snapshot.status import GroupResult, Name, Row, missing_group, read_group_results
 from warren.snapshot.store import Store
 
 NAMED_MOST = 20
@@ -92,11 +92,17 @@ class IncidentPipeline:
     ) -> None:
         """Write down what has changed, with the letters that tell of it."""
         changed, now_ms = weather.changed, manifest.now_ms
-        results = results_of(self._store, manifest, [rows[one.name] for one in changed if one.name in rows])
+        results = read_group_results(self._store, manifest, [rows[one.name] for one in changed if one.name in rows])
         entries = [entry for one in changed if (entry := self._entry(one, results)) is not None]
         still_open = self._open_after(entries)
         letters = [
-            notification_about(one, due, hearings[one.name], results.get(one.name, gone(one.name)).result, now_ms)
+            notification_about(
+                one,
+                due,
+                hearings[one.name],
+                results[one.name].status if one.name in results else missing_group(one.name),
+                now_ms,
+            )
             for one, due in weather.singles
         ]
         by_id = {entry.incident.id: entry for entry in still_open.values()} if weather.storms else {}
@@ -147,20 +153,20 @@ class IncidentPipeline:
         is_same = made.closed is None and made.known.incident == known.incident
         return None if is_same and not made.due else GroupChange(name, made)
 
-    def _entry(self, one: GroupChange, results: Mapping[Name, GroupStatus]) -> IncidentRecord | None:
+    def _entry(self, one: GroupChange, results: Mapping[Name, GroupResult]) -> IncidentRecord | None:
         incident = one.incident
         if incident is None:
             return None
-        found = results.get(one.name, gone(one.name))
+        found = results.get(one.name, GroupResult(missing_group(one.name)))
         held = self._open.get(one.name)
-        if found.bad == 0 and held is not None:
+        if found.bad_partitions == 0 and held is not None:
             # What it was about stays known after its end.
             return IncidentRecord(incident, held.partitions, held.partition_count)
         named = tuple(
-            BadPartition(bad["topic"], bad["partition"], Status[bad["status"]], lag)
-            for bad, lag in zip(found.result["partitions"][:NAMED_MOST], found.lags, strict=False)
+            BadPartition(bad.topic, bad.partition, Status[bad.status], lag)
+            for bad, lag in zip(found.status.partitions[:NAMED_MOST], found.lags, strict=False)
         )
-        return IncidentRecord(incident, named, found.bad)
+        return IncidentRecord(incident, named, found.bad_partitions)
 
     def _open_after(self, entries: Sequence[IncidentRecord]) -> dict[Name, IncidentRecord]:
         after = dict(self._open)

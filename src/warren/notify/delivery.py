@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from warren.errors import BusyError, RefusedError
-from warren.incidents.store.notifications import Notification
+from warren.incidents.store.notifications import NO_RESULT, Notification
 from warren.incidents.store.writer import IncidentStore
 from warren.snapshot.store import fault_point
 
@@ -130,7 +130,7 @@ class NotifierDelivery:
         sent_ms = self._clock_ms()
         # What it said is large, and nobody asks for it any more.
         self._book.put_down(
-            letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt, result={})
+            letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt, result=NO_RESULT)
         )
         del self._unnoted[letter.key]
 
@@ -160,7 +160,7 @@ class NotifierDelivery:
         self._book.put_down(
             letter.key,
             lambda held: replace(
-                held, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:TROUBLE_MOST], result={}
+                held, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:TROUBLE_MOST], result=NO_RESULT
             ),
         )
 

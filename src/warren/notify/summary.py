@@ -1,14 +1,14 @@
 """What a letter tells people, in plain words that each way of telling can dress in its own form."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from warren.domain.reasons import format_duration
 from warren.domain.status import Status
 from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.store.notifications import Notification, StormStatus
+from warren.snapshot.status import PartitionStatus
 
 PARTITIONS_SHOWN = 5
 GROUPS_SHOWN = 10
@@ -57,16 +57,16 @@ class Summary:
 def summarize(letter: Notification) -> Summary:
     """A letter as people want to hear it."""
     result = letter.result
-    status = Status[result["status"]]
+    status = Status[result.status]
     group, cluster = one_line(letter.group), one_line(letter.cluster)
-    bad = result["partitions"]
-    lines, count = _storm_lines(result) if letter.is_storm else _partition_lines(bad)
+    bad = result.partitions
+    lines, count = _storm_lines(result) if isinstance(result, StormStatus) else _partition_lines(bad)
     return Summary(
         headline=f"{_opening(letter, status)}{group} on {cluster}",
         reason=_reason(letter, bad),
         group=group,
         cluster=cluster,
-        lag=f"{result['totallag']:,}",
+        lag=f"{result.totallag:,}",
         trouble=_trouble(letter, len(bad)),
         lines=lines,
         more=f"and {count - len(lines):,} more" if count > len(lines) else "",
@@ -90,12 +90,12 @@ def _opening(letter: Notification, status: Status) -> str:
     return _OPENINGS[letter.event].format(status=status.name)
 
 
-def _reason(letter: Notification, bad: Sequence[Mapping[str, Any]]) -> str:
+def _reason(letter: Notification, bad: Sequence[PartitionStatus]) -> str:
     if letter.event is Event.CLOSE:
         return f"{one_line(letter.why)}, after {lasted(letter)}"
-    if letter.is_storm:
-        return f"{letter.result['group_count']:,} groups are in trouble at the same time"
-    counts = sorted(Counter(Status[one["status"]] for one in bad).items(), reverse=True)
+    if isinstance(letter.result, StormStatus):
+        return f"{letter.result.group_count:,} groups are in trouble at the same time"
+    counts = sorted(Counter(Status[one.status] for one in bad).items(), reverse=True)
     said = [f"{count:,} {_partitions(count)} {_does(status)[count > 1]}" for status, count in counts]
     return ", ".join(said) or "all partitions keep up"
 
@@ -109,28 +109,28 @@ def _partitions(count: int) -> str:
 
 
 def _trouble(letter: Notification, bad: int) -> str:
-    if letter.is_storm:
-        return f"{letter.result['group_count']:,} groups"
-    count = letter.result["partition_count"]
+    if isinstance(letter.result, StormStatus):
+        return f"{letter.result.group_count:,} groups"
+    count = letter.result.partition_count
     return f"{bad:,} of {count:,} {_partitions(count)}"
 
 
-def _partition_lines(bad: Sequence[Mapping[str, Any]]) -> tuple[tuple[Line, ...], int]:
+def _partition_lines(bad: Sequence[PartitionStatus]) -> tuple[tuple[Line, ...], int]:
     return tuple(map(_partition_line, bad[:PARTITIONS_SHOWN])), len(bad)
 
 
-def _partition_line(one: Mapping[str, Any]) -> Line:
-    reader = " ".join(one_line(one[name]) for name in ("owner", "client_id") if one[name])
-    words = f"{one['status']}, lag {one['current_lag']:,}{', read by ' if reader else ''}{reader}"
-    return Line(f"{one_line(one['topic'])} {one['partition']}", words)
+def _partition_line(one: PartitionStatus) -> Line:
+    reader = " ".join(one_line(name) for name in (one.owner, one.client_id) if name)
+    words = f"{one.status}, lag {one.current_lag:,}{', read by ' if reader else ''}{reader}"
+    return Line(f"{one_line(one.topic)} {one.partition}", words)
 
 
-def _storm_lines(result: Mapping[str, Any]) -> tuple[tuple[Line, ...], int]:
+def _storm_lines(result: StormStatus) -> tuple[tuple[Line, ...], int]:
     lines = tuple(
         Line(
-            one_line(one["group"]),
-            f"{one['status']}, lag {one['totallag']:,}, {one['partitions']:,} bad {_partitions(one['partitions'])}",
+            one_line(one.group),
+            f"{one.status}, lag {one.totallag:,}, {one.partitions:,} bad {_partitions(one.partitions)}",
         )
-        for one in result["groups"][:GROUPS_SHOWN]
+        for one in result.groups[:GROUPS_SHOWN]
     )
-    return lines, max(result["group_count"], len(result["groups"]))
+    return lines, max(result.group_count, len(result.groups))

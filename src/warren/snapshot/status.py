@@ -1,11 +1,12 @@
-"""Groups as the API's `status` shows them, many at once: their verdict and the partitions that are not OK."""
+"""The status of groups and partitions in Burrow's shape, which the API and notifications share."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from warren.domain.status import Status
@@ -15,108 +16,136 @@ from warren.snapshot.store import Store
 
 Name = tuple[str, str]
 """A group's cluster and its own name."""
-Result = dict[str, Any]
 Row = Mapping[str, Any]
-"""A group as a snapshot holds it."""
+"""A row of the snapshot's table of groups or of partitions."""
 
-PARTITIONS_MOST = 100_000
-"""How many partitions are shown of all groups together, so that a storm is told of within a cycle."""
-PARTITIONS_LEAST = 20
-"""How many of one group are shown, the worst, however many groups there are."""
+MAX_PARTITIONS = 100_000
+"""How many partitions are read for all groups together, so that a storm takes no longer than a cycle."""
+MIN_PARTITIONS_PER_GROUP = 20
+"""How many partitions of each group are read however many groups there are, the most severe first."""
 _COLUMNS = [
     "topic", "partition", "owner", "client_id", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
 ]  # fmt: skip
 
+StatusName = Annotated[str, Meta(extra_json_schema={"enum": [status.name for status in Status]})]
+"""The name of a status; the schema lists the names in the order of severity."""
+Complete = Annotated[float, Meta(description="Share of the window that is filled")]
+TimeMs = Annotated[int, Meta(description="Milliseconds since 1970")]
 
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
-    """A group's result, how many of its partitions are not OK, and the lags of those that are shown."""
 
-    result: Result
-    bad: int = 0
+class Slot(msgspec.Struct, frozen=True):
+    """A commit in a window."""
+
+    offset: int
+    timestamp: TimeMs
+    observed_at: Annotated[int, Meta(description="The timestamp in whole seconds, in milliseconds since 1970")] = (
+        msgspec.field(name="observedAt")
+    )
+    lag: Annotated[int | None, Meta(description="Lag at that time; null if it is unknown")]
+
+
+class PartitionStatus(msgspec.Struct, frozen=True):
+    """A partition that a group consumes, with its status."""
+
+    topic: str
+    partition: int
+    owner: Annotated[str, Meta(description="Host of the member that the partition is assigned to; empty if unknown")]
+    client_id: Annotated[str, Meta(description="Client id of that member; empty if unknown")]
+    status: StatusName
+    start: Annotated[Slot | None, Meta(description="First commit in the window")]
+    end: Annotated[Slot | None, Meta(description="Last commit in the window")]
+    current_lag: Annotated[int, Meta(description="Lag behind the newest head; 0 also if it is unknown")]
+    complete: Complete
+
+
+class GroupStatus(msgspec.Struct, frozen=True):
+    """A consumer group with its status."""
+
+    cluster: str
+    group: str
+    status: StatusName
+    complete: Complete
+    partitions: Annotated[list[PartitionStatus], Meta(description="All partitions, or only those that are not OK")]
+    partition_count: int
+    maxlag: Annotated[PartitionStatus | None, Meta(description="The partition with the largest lag")]
+    totallag: Annotated[int, Meta(description="Sum of the lags of all partitions")]
+
+
+class GroupResult(msgspec.Struct, frozen=True):
+    """A group's status with details that Burrow's answer does not have."""
+
+    status: GroupStatus
+    bad_partitions: int = 0
+    """How many partitions are not OK; `status` may list fewer of them."""
     lags: tuple[int | None, ...] = ()
-    """None where it is not known; the API shows 0 there, as Burrow does."""
+    """The lags of the listed partitions, None if unknown (Burrow's answer has 0 there)."""
 
 
-def results_of(store: Store, manifest: Manifest, rows: Iterable[Row]) -> dict[Name, GroupStatus]:
-    """What there is to say of some groups."""
+def missing_group(name: Name) -> GroupStatus:
+    """The status of a group that does not exist."""
+    return GroupStatus(*name, Status.NOTFOUND.name, 1.0, [], 0, None, 0)
+
+
+def read_group_results(store: Store, manifest: Manifest, rows: Iterable[Row]) -> dict[Name, GroupResult]:
+    """The results of some groups, given by their rows; they list the partitions that are not OK."""
     by_bucket: dict[int, list[Row]] = {}
     for row in rows:
         by_bucket.setdefault(int(row["bucket"]), []).append(row)
-    count = sum(len(held) for held in by_bucket.values())
-    most = max(PARTITIONS_MOST // max(count, 1), PARTITIONS_LEAST)
-    found: dict[Name, GroupStatus] = {}
-    for number, held in by_bucket.items():
-        found |= _of_bucket(store, manifest.buckets[number], held, most)
-    return found
+    group_count = sum(map(len, by_bucket.values()))
+    limit = max(MAX_PARTITIONS // max(group_count, 1), MIN_PARTITIONS_PER_GROUP)
+    results: dict[Name, GroupResult] = {}
+    for index, bucket_rows in by_bucket.items():
+        results |= _read_bucket(store, manifest.buckets[index], bucket_rows, limit)
+    return results
 
 
-def gone(name: Name) -> GroupStatus:
-    """What there is to say of a group that is not there any more."""
-    return GroupStatus({
-        "cluster": name[0], "group": name[1], "status": Status.NOTFOUND.name, "complete": 1.0, "partitions": [],
-        "partition_count": 0, "maxlag": None, "totallag": 0,
-    })  # fmt: skip
-
-
-def _of_bucket(store: Store, bucket: Bucket, rows: list[Row], most: int) -> dict[Name, GroupStatus]:
+def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> dict[Name, GroupResult]:
     table = store.read_parquet(bucket.partitions, _COLUMNS)
     status, lag = table["status"].to_numpy(), table["current_lag"].to_numpy()
-    bad = [_bad(status, lag, row["first_row"], row["partitions"]) for row in rows]
-    shown = [places[:most] for places in bad]
-    # The first bad ones of all groups, then of each the partition that lags most.
-    wanted = np.concatenate([*shown, np.array([row["maxlag_row"] for row in rows], dtype=np.int64)])
-    partitions = [_partition(held) for held in table.take(pa.array(np.maximum(wanted, 0))).to_pylist()]
-    ends = np.cumsum([places.size for places in shown])
-    found = {}
-    for number, row in enumerate(rows):
-        own = partitions[int(ends[number] - shown[number].size) : int(ends[number])]
-        farthest = partitions[int(ends[-1]) + number] if row["maxlag_row"] >= 0 and row["partitions"] else None
-        found[row["cluster"], row["group"]] = GroupStatus(
-            {
-                "cluster": row["cluster"],
-                "group": row["group"],
-                "status": Status(row["status"]).name,
-                "complete": row["complete"],
-                "partitions": own,
-                "partition_count": row["partitions"],
-                "maxlag": farthest,
-                "totallag": row["totallag"],
-            },
-            int(bad[number].size),
-            tuple(None if held == UNKNOWN else held for held in lag[shown[number]].tolist()),
+    bad = [_bad_partitions(status, lag, row["first_row"], row["partitions"]) for row in rows]
+    listed = [positions[:limit] for positions in bad]
+    # The listed partitions of all groups, then each group's partition with the largest lag.
+    wanted = np.concatenate([*listed, np.array([row["maxlag_row"] for row in rows], dtype=np.int64)])
+    partitions = [_partition_status(row) for row in table.take(pa.array(np.maximum(wanted, 0))).to_pylist()]
+    ends = np.cumsum([positions.size for positions in listed]).tolist()
+    results = {}
+    for index, row in enumerate(rows):
+        group_status = GroupStatus(
+            row["cluster"],
+            row["group"],
+            Status(row["status"]).name,
+            row["complete"],
+            partitions[ends[index] - listed[index].size : ends[index]],
+            row["partitions"],
+            partitions[ends[-1] + index] if row["maxlag_row"] >= 0 and row["partitions"] else None,
+            row["totallag"],
         )
-    return found
+        lags = tuple(None if value == UNKNOWN else value for value in lag[listed[index]].tolist())
+        results[row["cluster"], row["group"]] = GroupResult(group_status, bad[index].size, lags)
+    return results
 
 
-def _bad(status: NDArray[np.int8], lag: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
-    """The rows of a group that are not OK, the worst first."""
-    places = first + np.flatnonzero(status[first : first + count] > int(Status.OK))
-    return places[np.lexsort((-lag[places], -status[places]))]
+def _bad_partitions(status: NDArray[np.int8], lag: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
+    """The positions of a group's partitions that are not OK, the most severe first."""
+    positions = first + np.flatnonzero(status[first : first + count] > int(Status.OK))
+    return positions[np.lexsort((-lag[positions], -status[positions]))]
 
 
-def _partition(row: Row) -> Result:
-    return {
-        "topic": row["topic"],
-        "partition": row["partition"],
-        "owner": row["owner"] or "",
-        "client_id": row["client_id"] or "",
-        "status": Status(row["status"]).name,
-        "start": _slot(row, "start"),
-        "end": _slot(row, "end"),
-        "current_lag": max(row["current_lag"], 0),
-        "complete": row["complete"],
-    }
+def _partition_status(row: Row) -> PartitionStatus:
+    return PartitionStatus(
+        row["topic"],
+        row["partition"],
+        row["owner"] or "",
+        row["client_id"] or "",
+        Status(row["status"]).name,
+        _slot(row, "start"),
+        _slot(row, "end"),
+        max(row["current_lag"], 0),
+        row["complete"],
+    )
 
 
-def _slot(row: Row, which: str) -> Result | None:
-    at, lag = row[f"{which}_ms"], row[f"{which}_lag"]
-    if at == UNKNOWN:
-        return None
-    return {
-        "offset": row[f"{which}_offset"],
-        "timestamp": at,
-        "observedAt": at // 1000 * 1000,
-        "lag": None if lag == UNKNOWN else lag,
-    }
+def _slot(row: Row, edge: str) -> Slot | None:
+    offset, at_ms, lag = (row[f"{edge}_{column}"] for column in ("offset", "ms", "lag"))
+    return None if at_ms == UNKNOWN else Slot(offset, at_ms, at_ms // 1000 * 1000, None if lag == UNKNOWN else lag)

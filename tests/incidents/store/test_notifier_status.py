@@ -8,7 +8,7 @@ import pytest
 from tests.kit.incidents import letter
 from warren.incidents.silences import Silence, count_silences, write_action
 from warren.incidents.store.database import FILE, open_to_write
-from warren.incidents.store.notifications import Notification, read_notifications
+from warren.incidents.store.notifications import NO_RESULT, Notification, read_notifications
 from warren.incidents.store.notifier_status import (
     SILENT_MS,
     DeliveryCounts,
@@ -35,7 +35,7 @@ def test_the_last_letters_of_an_incident_come_in_their_order(tmp_path: Path) -> 
     sent = [letter(number, "i", sent_ms=number + 1) for number in (5, 3, 9)]
     written(tmp_path, sent[0], letter(4, "other"), *sent[1:])
     found, count = read_notifications(tmp_path, ["i"], 2)
-    assert [(one.due_ms, one.sent_ms, one.result) for one in found] == [(5, 6, {}), (9, 10, {})]
+    assert [(one.due_ms, one.sent_ms, one.result) for one in found] == [(5, 6, NO_RESULT), (9, 10, NO_RESULT)]
     assert count == 3
     assert read_notifications(tmp_path, ["nobody's"], 2) == ([], 0)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 
 from tests.kit.alertmanager import running_alertmanager
 from tests.kit.receivers import Receiver, receiving
@@ -44,7 +45,7 @@ def notifier(url: str, **changes: Any) -> Notifier:
 def at(event: Event, group: str, **changes: Any) -> Notification:
     """A letter of now, as old ones end by themselves."""
     letter = sample_notification("am", event)
-    result = {**letter.result, "group": group, **changes.pop("result", {})}
+    result = structs.replace(letter.result, group=group, **changes.pop("result", {}))
     return replace(letter, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.config.written import SMALLEST
 from tests.kit.receivers import Receiver, receiving
@@ -70,7 +71,7 @@ def test_a_storm_is_told_with_its_worst_groups(receiver: Receiver) -> None:
     ],
 )
 def test_its_kind_is_that_of_what_happened(receiver: Receiver, event: Event, status: str, kind: str) -> None:
-    assert say(receiver, replace(OPEN, event=event, result={**OPEN.result, "status": status}))["type"] == kind
+    assert say(receiver, replace(OPEN, event=event, result=structs.replace(OPEN.result, status=status)))["type"] == kind
 
 
 def test_a_template_makes_the_body(tmp_path: Path, receiver: Receiver) -> None:

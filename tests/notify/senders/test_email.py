@@ -14,6 +14,7 @@ import pytest
 import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from msgspec import structs
 
 from warren.cli import main
 from warren.config import Notifier
@@ -174,10 +175,9 @@ def test_the_lines_a_template_begins_with_are_headers(
 
 
 def test_a_name_cannot_begin_a_header_of_its_own(notifier: Notifier) -> None:
-    letter = replace(
-        sample_notification("mail", Event.REPORT), group="g\r\nBcc: all@example.com\r\n\r\nhello", incident=""
-    )
-    letter.result["group"] = letter.group
+    group = "g\r\nBcc: all@example.com\r\n\r\nhello"
+    sample = sample_notification("mail", Event.REPORT)
+    letter = replace(sample, group=group, incident="", result=structs.replace(sample.result, group=group))
     mail = EmailSender(notifier).mail(letter)
     assert mail["Bcc"] is None
     assert "\n" not in str(mail["Subject"])

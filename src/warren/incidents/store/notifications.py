@@ -1,20 +1,42 @@
 """Letters: messages that are due, as the book of incidents holds them until they are sent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import orjson
+import msgspec
 
 from warren.incidents.model import Event
 from warren.incidents.store.database import reading
+from warren.snapshot.status import GroupStatus, StatusName, missing_group
 
 COLUMNS = (
     "key", "listener", "event", "incident", "number", "cluster", "name", "opened_ms", "due_ms", "why", "team",
     "channel", "result", "attempts", "next_ms", "sent_ms", "given_up_ms", "trouble", "receipt",
 )  # fmt: skip
+
+
+class StormGroup(msgspec.Struct, frozen=True):
+    """A group of a storm."""
+
+    group: str
+    status: StatusName
+    totallag: int
+    partitions: int
+    """How many of its partitions are not OK."""
+
+
+class StormStatus(GroupStatus, frozen=True):
+    """All groups of a storm as if they were one, and the most severe of them."""
+
+    groups: list[StormGroup]
+    group_count: int
+
+
+NO_RESULT = missing_group(("", ""))
+"""The result of a notification that is delivered or was read without it, stored as {}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +55,8 @@ class Notification:
     opened_ms: int
     due_ms: int
     why: str
-    result: dict[str, Any] = field(default_factory=dict)
-    """The group as the API's `status` shows it; of a storm all its groups as one, with `groups` and `group_count`."""
+    result: GroupStatus = NO_RESULT
+    """The group as the API's `status` shows it; of a storm a StormStatus."""
     team: str = ""
     """Whose group it is, by the routes."""
     channel: str = ""
@@ -55,7 +77,7 @@ class Notification:
     @property
     def is_storm(self) -> bool:
         """Whether it tells of many groups at once."""
-        return "groups" in self.result
+        return isinstance(self.result, StormStatus)
 
 
 def read_notifications(data_dir: Path, ids: Sequence[str], most: int) -> tuple[list[Notification], int]:
@@ -87,7 +109,7 @@ def to_row(letter: Notification) -> tuple[Any, ...]:
         letter.why,
         letter.team,
         letter.channel,
-        _text(letter.result),
+        "{}" if letter.result == NO_RESULT else msgspec.json.encode(letter.result).decode(),
         letter.attempts,
         letter.next_ms,
         letter.sent_ms,
@@ -114,7 +136,7 @@ def to_notification(row: tuple[Any, ...]) -> Notification:
         why=held["why"],
         team=held["team"],
         channel=held["channel"],
-        result=orjson.loads(held["result"]),
+        result=_to_result(held["result"]),
         attempts=held["attempts"],
         next_ms=held["next_ms"],
         sent_ms=held["sent_ms"],
@@ -124,5 +146,8 @@ def to_notification(row: tuple[Any, ...]) -> Notification:
     )
 
 
-def _text(value: object) -> str:
-    return orjson.dumps(value).decode()
+def _to_result(text: str) -> GroupStatus:
+    if text == "{}":
+        return NO_RESULT
+    fields = msgspec.json.decode(text)
+    return msgspec.convert(fields, StormStatus if "groups" in fields else GroupStatus)

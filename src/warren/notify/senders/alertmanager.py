@@ -73,13 +73,13 @@ def labels_of(letter: Notification, extras: Mapping[str, str]) -> dict[str, str]
 def _annotations(letter: Notification) -> dict[str, str]:
     story = summarize(letter)
     lines = [f"{line.name}: {line.words}" for line in story.lines]
-    status = letter.result["status"]
+    status = letter.result.status
     return {
         "summary": story.headline,
         "description": "\n".join([story.reason, *lines, *([story.more] if story.more else [])]),
         "status": status,
         "severity": {"ERR": "critical", "WARN": "warning"}.get(status, "none"),
-        "totallag": str(letter.result["totallag"]),
+        "totallag": str(letter.result.totallag),
         "incident": letter.incident,
     }
 

@@ -61,7 +61,7 @@ def service_of(notifier: Notifier) -> "apprise.Apprise":
 def _kind(letter: Notification) -> str:
     if letter.event is Event.CLOSE:
         return "success"
-    return {"ERR": "failure", "WARN": "warning"}.get(letter.result["status"], "info")
+    return {"ERR": "failure", "WARN": "warning"}.get(letter.result.status, "info")
 
 
 def _body(letter: Notification, link: str) -> str:

@@ -55,7 +55,7 @@ class EmailSender:
         mail = EmailMessage()
         mail["From"] = self._notifier.from_ or ""
         mail["To"] = ", ".join(one.strip() for one in (self._notifier.to or "").split(",") if one.strip())
-        status = letter.result.get("status", "")
+        status = letter.result.status
         mail["Subject"] = headers.get("subject") or _one_line(f"{status}: {letter.group} on {letter.cluster}")
         mail["Date"] = formatdate(letter.due_ms / 1000)
         # The same when it is sent again: mailboxes show it once.

@@ -26,7 +26,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"}
 def message(letter: Notification, link: str) -> Payload:
     """What is said of a letter without a template."""
     story = summarize(letter)
-    sign = _SIGNS.get(letter.result["status"], "🔴")
+    sign = _SIGNS.get(letter.result.status, "🔴")
     blocks: list[Payload] = [
         # Without emoji a name like :tada: stays a name.
         {"type": "header", "text": _plain(f"{sign} {story.headline}")},
@@ -49,7 +49,7 @@ def farewell(letter: Notification) -> Payload:
 
 def fallback(letter: Notification, story: Summary) -> str:
     """The message in one line, for notifications and screen readers."""
-    sign = _SIGNS.get(letter.result["status"], "🔴")
+    sign = _SIGNS.get(letter.result.status, "🔴")
     return escaped(f"{sign} {story.headline}: {story.reason}", TEXT_CHARS)
 
 

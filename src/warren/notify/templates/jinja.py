@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+import msgspec
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.nodes import Node
@@ -60,13 +61,14 @@ def parse(text: str, name: str, extras: Mapping[str, str], links: Links, limits:
 
 def names_of(letter: Notification, template: JinjaTemplate) -> dict[str, Any]:
     """All that a template can speak of."""
-    result = {name: held for name, held in letter.result.items() if name not in ("groups", "group_count")}
+    result = msgspec.to_builtins(letter.result)
     alone = {
         "group": letter.group,
         "status": result["status"],
         "totallag": result["totallag"],
         "partitions": len(result["partitions"]),
     }
+    groups, group_count = result.pop("groups", [alone]), result.pop("group_count", 1)
     return {
         "cluster": letter.cluster,
         "group": letter.group,
@@ -81,8 +83,8 @@ def names_of(letter: Notification, template: JinjaTemplate) -> dict[str, Any]:
         "key": letter.token,
         "link": template.links.to(letter),
         "result": result,
-        "groups": letter.result.get("groups", [alone]),
-        "group_count": letter.result.get("group_count", 1),
+        "groups": groups,
+        "group_count": group_count,
     }
 
 

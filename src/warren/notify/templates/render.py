@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import gotemplate
 from gotemplate import TemplateError
@@ -18,6 +18,7 @@ from warren.incidents.model import Event
 from warren.incidents.store.notifications import Notification
 from warren.notify.links import Links
 from warren.notify.templates import jinja
+from warren.snapshot.status import GroupStatus, PartitionStatus, Slot
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +110,8 @@ def plain_body(letter: Notification) -> str:
             "event": str(letter.event),
             "cluster": letter.cluster,
             "group": letter.group,
-            "status": result.get("status"),
-            "totallag": result.get("totallag"),
+            "status": result.status,
+            "totallag": result.totallag,
             "start": letter.opened_ms,
             "why": letter.why,
         },
@@ -118,41 +119,41 @@ def plain_body(letter: Notification) -> str:
     )
 
 
-def _result(held: Mapping[str, Any]) -> Result:
+def _result(held: GroupStatus) -> Result:
     return Result(
-        Cluster=held["cluster"],
-        Group=held["group"],
-        Status=_status(held["status"]),
-        Complete=held["complete"],
-        Partitions=tuple(map(_partition, held["partitions"])),
-        TotalPartitions=held["partition_count"],
-        Maxlag=None if held["maxlag"] is None else _partition(held["maxlag"]),
-        TotalLag=held["totallag"],
+        Cluster=held.cluster,
+        Group=held.group,
+        Status=_status(held.status),
+        Complete=held.complete,
+        Partitions=tuple(map(_partition, held.partitions)),
+        TotalPartitions=held.partition_count,
+        Maxlag=None if held.maxlag is None else _partition(held.maxlag),
+        TotalLag=held.totallag,
     )
 
 
-def _partition(held: Mapping[str, Any]) -> PartitionResult:
+def _partition(held: PartitionStatus) -> PartitionResult:
     return PartitionResult(
-        Topic=held["topic"],
-        Partition=held["partition"],
-        Owner=held["owner"],
-        ClientID=held["client_id"],
-        Status=_status(held["status"]),
-        Start=_offset(held["start"]),
-        End=_offset(held["end"]),
-        CurrentLag=held["current_lag"],
-        Complete=held["complete"],
+        Topic=held.topic,
+        Partition=held.partition,
+        Owner=held.owner,
+        ClientID=held.client_id,
+        Status=_status(held.status),
+        Start=_offset(held.start),
+        End=_offset(held.end),
+        CurrentLag=held.current_lag,
+        Complete=held.complete,
     )
 
 
-def _offset(held: Mapping[str, Any] | None) -> Offset | None:
+def _offset(held: Slot | None) -> Offset | None:
     if held is None:
         return None
     return Offset(
-        Offset=held["offset"],
-        Timestamp=held["timestamp"],
-        ObservedTimestamp=held["observedAt"],
-        Lag=None if held["lag"] is None else KnownLag(held["lag"]),
+        Offset=held.offset,
+        Timestamp=held.timestamp,
+        ObservedTimestamp=held.observed_at,
+        Lag=None if held.lag is None else KnownLag(held.lag),
     )
 
 
