@@ -29,9 +29,6 @@ from warren.web.process import WebServer
 
 log = logging.getLogger(__name__)
 
-Follow = Callable[[Manifest], None]
-"""Takes note of a snapshot that was published, without holding up the next."""
-
 COMMITTED_TIMEOUT_S = 60.0
 LOOK_TIMEOUT_S = 10.0
 
@@ -62,20 +59,22 @@ def running(config: Config) -> Iterator["Warren"]:
             watch.verify_tails,
             on_level=set_level,
         )
-        follow: list[Follow] = []
+        followers: list[SnapshotFollower] = []
+
+        def follow(name: str, take: Callable[[Manifest], None]) -> None:
+            # What was published before this start has been taken by the Warren that published it.
+            after = cycles.manifest.sequence
+            followers.append(SnapshotFollower(name, store, lambda snapshot: take(snapshot.manifest), after=after))
+            followers[-1].start()
+            parts.callback(followers[-1].close)
+
         if pipeline.history_days:
             history = HistoryWriter(store.root, pipeline.history_days, pipeline.history_step)
-            follow.append(_followed(parts, "history", history.follow))
+            follow("history", history.follow)
         parts.enter_context(sinks(config))
         notifying = parts.enter_context(desk(config, store))
-        follow.append(_followed(parts, "incidents", notifying.take))
-        yield Warren(cycles, ahead, web.urls(), follow)
-
-
-def _followed(parts: contextlib.ExitStack, name: str, take: Follow) -> Follow:
-    follower = SnapshotFollower(name, take)
-    parts.callback(follower.close)
-    return follower.follow
+        follow("incidents", notifying.take)
+        yield Warren(cycles, ahead, web.urls(), followers)
 
 
 def targets(config: Config) -> list[SamplingTarget]:
@@ -129,11 +128,15 @@ class Warren:
     """The judging loop, and where the API answers."""
 
     def __init__(
-        self, cycles: Cycles, ahead: SampleAhead, urls: Sequence[str] = (), follow: Sequence[Follow] = ()
+        self,
+        cycles: Cycles,
+        ahead: SampleAhead,
+        urls: Sequence[str] = (),
+        followers: Sequence[SnapshotFollower] = (),
     ) -> None:
         self.cycles = cycles
         self.urls = urls
-        self._follow = follow
+        self._followers = followers
         self._ahead = ahead
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
@@ -152,8 +155,8 @@ class Warren:
                 manifest = self.cycles.manifest
             else:
                 _log_progress(manifest, time.monotonic() - began)
-                for follow in self._follow:
-                    follow(manifest)
+                for follower in self._followers:
+                    follower.wake()
                 if on_cycle:
                     on_cycle(manifest)
             due = max(due + self.cycles.trigger_s, time.monotonic()) if manifest.is_ready else time.monotonic()

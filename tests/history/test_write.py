@@ -1,6 +1,7 @@
 """The history of groups: a point a trigger, merged and thinned as it ages, the same for readers at every step."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.kit.plans import Commit, Rehearsal, cluster_state, plan
-from tests.kit.warrens import wait_for
 from warren.domain.buckets import bucket_of
 from warren.domain.status import Status
 from warren.history.read import (
@@ -287,16 +287,18 @@ def test_thinning(step_ms: int, rows: Sequence[tuple[str, int, int]], kept: list
 
 
 def test_the_follower_writes_beside_the_cycle_and_survives_what_it_cannot_read(past: Past) -> None:
-    follower = SnapshotFollower("history", past.writer.follow)
+    store = past.cycles.store
+    follower = SnapshotFollower("history", store, lambda snapshot: past.writer.follow(snapshot.manifest))
     past.order += 1
     past.cycles.look(START, {name: {"t": [100]} for name in ("one", "two")})
     past.cycles.cycle(START, [Commit("a", "t", 0, 100, START - 10, 1, 0)])
     good = past.cycles.manifest()
-    removed = past.cycles.manifest(now_ms=START + MINUTE)
-    follower.follow(good)
-    wait_for(past.points, "the first point", 20.0)
+    removed = replace(past.cycles.manifest(now_ms=START + MINUTE), sequence=good.sequence + 1)
+    store.publish(good)
+    assert follower.poll()
+    assert past.points() == [(START, 0)]
     for bucket in removed.buckets:
-        past.cycles.store.path(bucket.groups).unlink()
-    follower.follow(removed)
-    follower.close()
+        store.path(bucket.groups).unlink()
+    store.publish(removed)
+    assert not follower.poll()
     assert past.points() == [(START, 0)]

@@ -1,53 +1,138 @@
-"""Takes note of published snapshots in a thread of its own, so that no cycle waits for it."""
+"""Follows the snapshots of a data directory: hands each new one to a callback, in one thread."""
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Literal
 
 import pyarrow as pa
 
-from warren.errors import CorruptSnapshot
-from warren.snapshot.manifest import Manifest
+from warren.errors import CorruptSnapshot, NoSnapshot
+from warren.snapshot.reader import Snapshot
+from warren.snapshot.store import Store
 
 log = logging.getLogger(__name__)
 
-STOP_S = 10.0
+STOP_TIMEOUT_S = 10.0
+
+Take = Callable[[Snapshot], None]
+Mode = Literal["newest", "every"]
 
 
 class SnapshotFollower:
-    """Gives the newest snapshot to whoever wants it, one at a time; those that come meanwhile are passed over."""
+    """Calls `take` with every snapshot that holds verdicts, or in mode "newest" with the newest one only.
 
-    def __init__(self, name: str, take: Callable[[Manifest], None]) -> None:
+    In mode "newest", snapshots published while `take` runs are skipped, except for the last of them. In mode "every",
+    `take` gets all of them in order; only a snapshot that can no longer be read is skipped, with a warning.
+    When `take` fails, the error is logged and the snapshot is tried again: after `retry_s`, or at the next wake-up.
+
+    `after` is the sequence of the last snapshot that is already dealt with. Without it a follower begins with the
+    newest snapshot. When the value of `version` changes, mode "newest" takes the newest snapshot once more.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        take: Take,
+        *,
+        mode: Mode = "newest",
+        after: int | None = None,
+        version: Callable[[], Hashable] = lambda: None,
+        poll_s: float = 1.0,
+        retry_s: float = 10.0,
+    ) -> None:
         self._name = name
+        self._store = store
         self._take = take
-        self._newest: Manifest | None = None
-        self._is_new = threading.Event()
-        self._closed = False
+        self._find_new = self._take_newest if mode == "newest" else self._take_every
+        self._last = after
+        self._version = version
+        self._last_version: Hashable = None
+        self._poll_s = poll_s
+        self._retry_s = retry_s
+        self._last_error = ""
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
         self._thread.start()
 
-    def follow(self, manifest: Manifest) -> None:
-        """A snapshot has been published."""
-        self._newest = manifest
-        self._is_new.set()
-
-    def _run(self) -> None:
-        while self._is_new.wait():
-            self._is_new.clear()
-            if self._closed:
-                return
-            manifest = self._newest
-            try:
-                if manifest is not None and manifest.buckets:
-                    self._take(manifest)
-            except (OSError, pa.ArrowException, CorruptSnapshot) as error:
-                # A full disk, or a snapshot that was removed meanwhile: the next one is taken again.
-                log.warning("%s: a snapshot could not be taken up: %s", self._name, error)
-            except Exception:
-                log.exception("%s: a snapshot could not be taken up", self._name)
+    def wake(self) -> None:
+        """Look for a new snapshot at once, in the follower's own thread."""
+        self._wake.set()
 
     def close(self) -> None:
-        """Finish what is under way and stop."""
-        self._closed = True
-        self._is_new.set()
-        self._thread.join(STOP_S)
+        """Finish the snapshot under way and stop."""
+        self._is_closed = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_TIMEOUT_S)
+
+    def poll(self) -> bool:
+        """Take what is new, in the caller's thread; returns whether that worked."""
+        with self._lock:
+            try:
+                self._find_new()
+            except NoSnapshot:
+                return True
+            except Exception as error:  # noqa: BLE001 - logged, and tried again whatever it was
+                self._log_once(error)
+                return False
+            self._last_error = ""
+            return True
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            wait_s = self._poll_s if self.poll() else self._retry_s
+            self._wake.wait(wait_s)
+            self._wake.clear()
+
+    def _take_newest(self) -> None:
+        sequence, version = max(self._store.sequences(), default=None), self._version()
+        if (sequence, version) == (self._last, self._last_version):
+            return
+        manifest = self._store.newest()
+        if sequence is not None and manifest.sequence < sequence:
+            log.warning("%s: manifest %d cannot be read, using %d", self._name, sequence, manifest.sequence)
+        if manifest.buckets:
+            self._take(Snapshot(self._store, manifest))
+        self._last, self._last_version = max(sequence or 0, manifest.sequence), version
+
+    def _take_every(self) -> None:
+        sequences = sorted(self._store.sequences())
+        if not sequences:
+            return
+        if self._last is None:
+            self._last = sequences[-1] - 1
+        elif sequences[-1] < self._last:
+            log.warning("%s: the data directory was emptied, following it from its beginning", self._name)
+            self._last = 0
+        for sequence in sequences:
+            if sequence > self._last and not self._is_closed:
+                self._take_sequence(sequence)
+                self._last = sequence
+
+    def _take_sequence(self, sequence: int) -> None:
+        try:
+            manifest = self._store.manifest(sequence)
+            if manifest.buckets:
+                self._take(Snapshot(self._store, manifest))
+        except (OSError, CorruptSnapshot) as error:
+            # A manifest is removed before its files: while it is listed, they are there and something else failed.
+            if not isinstance(error, CorruptSnapshot) and sequence in self._store.sequences():
+                raise
+            log.warning("%s: snapshot %d is skipped, it can no longer be read: %s", self._name, sequence, error)
+
+    def _log_once(self, error: Exception) -> None:
+        if str(error) == self._last_error:
+            return
+        self._last_error = str(error)
+        # A full disk, or a snapshot that was removed meanwhile, needs no stack trace.
+        is_expected = isinstance(error, (OSError, pa.ArrowException, CorruptSnapshot))
+        log.warning(
+            "%s: cannot take up the newest snapshot, trying again: %s", self._name, error, exc_info=not is_expected
+        )
