@@ -1,8 +1,8 @@
-"""Heads of many partitions from a real broker: how long a look takes beside the cycle, and what the cycle waits for it.
+"""Head samples of many partitions of a real broker: how long a sample takes, and how long the cycle waits for it.
 
-    python -m benchmarks.heads [--partitions 5000,10000,20000] [--looks 20]
+    python -m benchmarks.heads [--partitions 5000,10000,20000] [--samples 20]
 
-One broker holds no more than some 20,000 partitions: the kernel limits how many files a process maps.
+One broker holds about 20,000 partitions at most: the kernel limits how many files a process can map.
 """
 
 import argparse
@@ -24,44 +24,44 @@ TRIGGER_S = 2.0
 
 
 def main() -> None:
-    """One broker that is given more and more topics."""
+    """Measure one broker with more and more topics."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--partitions", default="5000,10000,20000")
-    parser.add_argument("--looks", type=int, default=20)
+    parser.add_argument("--samples", type=int, default=20)
     options = parser.parse_args()
     rows: list[dict[str, object]] = []
-    made = 0
+    created = 0
     with Kafka(1, fast_start=False, memory="2g") as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         for partitions in (int(size) for size in options.partitions.split(",")):
-            while made < partitions:
-                names = [f"topic-{number:05d}" for number in range(made // TOPIC_WIDTH, made // TOPIC_WIDTH + 10)]
+            while created < partitions:
+                names = [f"topic-{index:05d}" for index in range(created // TOPIC_WIDTH, created // TOPIC_WIDTH + 10)]
                 for future in admin.create_topics([NewTopic(name, TOPIC_WIDTH, 1) for name in names]).values():
                     future.result()
-                made += len(names) * TOPIC_WIDTH
-            rows.append(measure(kafka.bootstrap, made, options.looks))
+                created += len(names) * TOPIC_WIDTH
+            rows.append(measure(kafka.bootstrap, created, options.samples))
             print(rows[-1], flush=True)
     show("heads", rows)
 
 
-def measure(bootstrap: str, partitions: int, looks: int) -> dict[str, object]:
-    """Look again and again, as `warren run` does: begun so that it is done when the cycle is due."""
+def measure(bootstrap: str, partitions: int, samples: int) -> dict[str, object]:
+    """Sample repeatedly as `warren run` does: started early enough to be done when the cycle is due."""
     took, waited = [], []
-    with ClusterSamplers([SamplingTarget("bench", {"bootstrap.servers": bootstrap})], 1) as watch:
+    with ClusterSamplers([SamplingTarget("bench", {"bootstrap.servers": bootstrap})], 1) as samplers:
 
-        def look() -> ClusterSample:
+        def sample() -> ClusterSample:
             began = time.monotonic()
-            sample = watch.sample(LOOK_TIMEOUT_S)["bench"]
+            cluster_sample = samplers.sample(LOOK_TIMEOUT_S)["bench"]
             took.append(time.monotonic() - began)
-            return sample
+            return cluster_sample
 
-        while len(look().heads) < partitions:
+        while len(sample().heads) < partitions:
             time.sleep(1)
         took.clear()
         (process,) = (child.pid or 0 for child in multiprocessing.active_children())
         used = cpu_s(process)
-        ahead = SampleAhead(lambda: {"bench": look()})
-        for _ in range(looks):
+        ahead = SampleAhead(lambda: {"bench": sample()})
+        for _ in range(samples):
             due = time.monotonic() + TRIGGER_S
             ahead.prepare(due)
             time.sleep(TRIGGER_S)
@@ -72,8 +72,8 @@ def measure(bootstrap: str, partitions: int, looks: int) -> dict[str, object]:
         used = cpu_s(process) - used
     return {
         "partitions": partitions,
-        "look_ms": round(statistics.median(took) * 1000),
-        "cpu_ms": round(used / looks * 1000),
+        "sample_ms": round(statistics.median(took) * 1000),
+        "cpu_ms": round(used / samples * 1000),
         "cycle_waits_ms": round(statistics.median(waited) * 1000),
         "partitions_per_s": round(partitions / statistics.median(took)),
     }

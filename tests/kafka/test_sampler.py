@@ -1,4 +1,4 @@
-"""What the watching processes say about a real Kafka, and how they live and die."""
+"""Samples of a real Kafka, and the life cycle of the sampling processes."""
 
 import contextlib
 import multiprocessing
@@ -23,20 +23,20 @@ from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample, PartitionEnds, SamplingTarget
 
 _PATIENCE_S = 60.0
-_AWAY = "127.0.0.1:1"
+_UNREACHABLE = "127.0.0.1:1"
 
 
 class Workbench:
-    """Makes topics and messages on a cluster, under names no other test has."""
+    """Creates topics and messages on a cluster, under unique names."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
-    def name(self, what: str) -> str:
-        return f"watch-{what}-{uuid.uuid4().hex[:8]}"
+    def name(self, suffix: str) -> str:
+        return f"sampler-{suffix}-{uuid.uuid4().hex[:8]}"
 
-    def make_topic(self, name: str, partitions: int, replicas: int = 1) -> str:
+    def create_topic(self, name: str, partitions: int, replicas: int = 1) -> str:
         self.admin.create_topics([NewTopic(name, partitions, replicas)])[name].result()
         _until(lambda: len(self.leaders(name)) == partitions and UNKNOWN not in self.leaders(name))
         return self.topic_id(name)
@@ -46,7 +46,7 @@ class Workbench:
         _until(lambda: name not in self.admin.list_topics(timeout=10).topics)
 
     def fill(self, name: str, counts: Sequence[int]) -> None:
-        """Adds that many messages to each of the partitions."""
+        """Add that many messages to each of the partitions."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         for partition, count in enumerate(counts):
             for _ in range(count):
@@ -54,16 +54,16 @@ class Workbench:
         assert producer.flush(30) == 0
 
     def topic_id(self, name: str) -> str:
-        found: list[str] = []
+        ids: list[str] = []
 
-        def is_told() -> bool:
-            # A broker that is asked may hear of a new topic later than another.
+        def is_described() -> bool:
+            # Not every broker knows a new topic at once.
             with contextlib.suppress(KafkaException):
-                found.append(str(self.admin.describe_topics(TopicCollection([name]))[name].result().topic_id))
-            return bool(found)
+                ids.append(str(self.admin.describe_topics(TopicCollection([name]))[name].result().topic_id))
+            return bool(ids)
 
-        _until(is_told)
-        return found[0]
+        _until(is_described)
+        return ids[0]
 
     def leaders(self, name: str) -> list[int]:
         topic = self.admin.list_topics(timeout=10).topics.get(name)
@@ -76,11 +76,11 @@ def bench(kafka: Kafka) -> Workbench:
 
 
 @pytest.fixture
-def watch(kafka: Kafka) -> Iterator[ClusterSamplers]:
-    """Watches the shared cluster and never looks for topics again by itself."""
-    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as watch:
-        _until(lambda: _sample(watch).error is None)
-        yield watch
+def samplers(kafka: Kafka) -> Iterator[ClusterSamplers]:
+    """Samples the shared cluster; topics are refreshed only when a sample asks for it."""
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        _until(lambda: _sample(samplers).error is None)
+        yield samplers
 
 
 def _target(kafka: Kafka, *offsets_topics: str, topic_refresh_s: float = 0.2) -> SamplingTarget:
@@ -88,20 +88,20 @@ def _target(kafka: Kafka, *offsets_topics: str, topic_refresh_s: float = 0.2) ->
     return SamplingTarget("local", {"bootstrap.servers": kafka.bootstrap}, topics, topic_refresh_s)
 
 
-def _sample(watch: ClusterSamplers, timeout_s: float = 20.0) -> ClusterSample:
-    return watch.sample(timeout_s)["local"]
+def _sample(samplers: ClusterSamplers, timeout_s: float = 20.0) -> ClusterSample:
+    return samplers.sample(timeout_s)["local"]
 
 
-def _until(is_so: Callable[[], bool]) -> None:
+def _until(condition: Callable[[], bool]) -> None:
     give_up_at = time.monotonic() + _PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < give_up_at, "it did not come true"
+    while not condition():
+        assert time.monotonic() < give_up_at, "the condition did not become true in time"
         time.sleep(0.05)
 
 
-def _sample_until(watch: ClusterSamplers, is_so: Callable[[ClusterSample], bool]) -> ClusterSample:
+def _sample_until(samplers: ClusterSamplers, condition: Callable[[ClusterSample], bool]) -> ClusterSample:
     give_up_at = time.monotonic() + _PATIENCE_S
-    while not is_so(sample := _sample(watch)):
+    while not condition(sample := _sample(samplers)):
         assert time.monotonic() < give_up_at, f"the last sample was {sample}"
         time.sleep(0.05)
     return sample
@@ -111,7 +111,7 @@ def _ids(sample: ClusterSample) -> dict[str, str]:
     return {topic.name: topic.id for topic in sample.topics}
 
 
-def _of(sample: ClusterSample, name: str) -> tuple[list[int], list[int]]:
+def _offsets_of(sample: ClusterSample, name: str) -> tuple[list[int], list[int]]:
     """The heads and log starts of one topic."""
     at = 0
     for topic in sample.topics:
@@ -123,18 +123,18 @@ def _of(sample: ClusterSample, name: str) -> tuple[list[int], list[int]]:
 
 
 def _only_child() -> int:
-    (child,) = [p for p in multiprocessing.active_children() if p.name.startswith("warren-watch")]
+    (child,) = [p for p in multiprocessing.active_children() if p.name.startswith("warren sampler")]
     assert child.pid is not None
     return child.pid
 
 
 def test_heads_and_log_starts_are_those_of_the_log(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("log")
-    topic_id = bench.make_topic(name, 3)
+    topic_id = bench.create_topic(name, 3)
     bench.fill(name, [5, 0, 2])
     bench.admin.delete_records([TopicPartition(name, 0, 2)])
-    with ClusterSamplers([_target(kafka)], processes=1) as watch:
-        sample = _sample_until(watch, lambda s: _of(s, name) == ([5, 0, 2], [2, 0, 0]))
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        sample = _sample_until(samplers, lambda s: _offsets_of(s, name) == ([5, 0, 2], [2, 0, 0]))
     assert _ids(sample)[name] == topic_id
     assert [topic.name for topic in sample.topics] == sorted(topic.name for topic in sample.topics)
     assert len(sample.heads) == len(sample.log_starts) == sum(topic.partitions for topic in sample.topics)
@@ -143,7 +143,7 @@ def test_heads_and_log_starts_are_those_of_the_log(kafka: Kafka, bench: Workbenc
 
 def test_heads_of_verified_tails_end_with_the_data(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("tails")
-    bench.make_topic(name, 5)
+    bench.create_topic(name, 5)
     bench.fill(name, [0, 3, 0, 0, 0])
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
@@ -161,57 +161,57 @@ def test_heads_of_verified_tails_end_with_the_data(kafka: Kafka, bench: Workbenc
     write([0, 0, 4, 0, 0], producer.abort_transaction)
     write([0, 0, 0, 2, 0], None)
     partitions = [(name, partition) for partition in range(5)]
-    with ClusterSamplers([_target(kafka)], processes=1) as watch:
-        sample = _sample_until(watch, lambda s: _of(s, name)[0] == [6, 3, 8, 4, 0])
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        sample = _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [6, 3, 8, 4, 0])
         assert sample.verified_tails == ()
-        watch.verify_tails({"local": [*partitions, ("no-such-topic", 0)]})
-        sample = _sample_until(watch, lambda s: bool(s.verified_tails))
-        # A marker, data to the end, an aborted tail, one that an open transaction may still make data, nothing at all.
-        assert _of(sample, name)[0] == [5, 3, 2, 4, 0]
+        samplers.verify_tails({"local": [*partitions, ("no-such-topic", 0)]})
+        sample = _sample_until(samplers, lambda s: bool(s.verified_tails))
+        # A marker, data to the end, aborted messages, an open transaction that may become data, no messages.
+        assert _offsets_of(sample, name)[0] == [5, 3, 2, 4, 0]
         assert set(sample.verified_tails) == set(partitions)
 
         bench.fill(name, [1, 1, 0, 0, 0])
-        sample = _sample_until(watch, lambda s: len(s.verified_tails) == 3)
-        assert _of(sample, name)[0] == [7, 4, 2, 4, 0], "a tail is known for the head it was read at"
+        sample = _sample_until(samplers, lambda s: len(s.verified_tails) == 3)
+        assert _offsets_of(sample, name)[0] == [7, 4, 2, 4, 0], "a tail is verified for the head it was read at"
     producer.abort_transaction(30)
 
 
-def test_more_partitions_than_a_request_takes_keep_their_order(kafka: Kafka, bench: Workbench) -> None:
+def test_heads_keep_their_order_over_several_requests(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("wide")
-    bench.make_topic(name, 450)
+    bench.create_topic(name, 450)
     counts = [p % 7 for p in range(450)]
     bench.fill(name, counts)
-    with ClusterSamplers([_target(kafka)], processes=1) as watch:
-        assert _of(_sample_until(watch, lambda s: name in _ids(s)), name)[0] == counts
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        assert _offsets_of(_sample_until(samplers, lambda s: name in _ids(s)), name)[0] == counts
     bench.delete_topic(name)
 
 
 def test_the_stable_end_stays_before_an_open_transaction(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("ends")
-    topic_id = bench.make_topic(name, 2)
+    topic_id = bench.create_topic(name, 2)
     bench.fill(name, [3, 0])
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(name, b"x", partition=0)
     producer.flush(30)
-    with ClusterSamplers([_target(kafka, name)], processes=1) as watch:
-        sample = _sample_until(watch, lambda s: s.error is None)
+    with ClusterSamplers([_target(kafka, name)], processes=1) as samplers:
+        sample = _sample_until(samplers, lambda s: s.error is None)
         assert sample.ends == {name: {0: PartitionEnds(0, 3, 4), 1: PartitionEnds(0, 0, 0)}}
         assert sample.offsets_topic_ids == {name: topic_id}
         producer.abort_transaction(30)
         # The abort marker takes an offset of its own.
-        _sample_until(watch, lambda s: s.ends[name][0] == PartitionEnds(0, 5, 5))
+        _sample_until(samplers, lambda s: s.ends[name][0] == PartitionEnds(0, 5, 5))
 
 
 def test_an_offsets_topic_that_does_not_exist_has_no_ends_until_it_does(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("later")
-    with ClusterSamplers([_target(kafka, name, topic_refresh_s=3600)], processes=1) as watch:
-        sample = _sample_until(watch, lambda s: s.error is None)
+    with ClusterSamplers([_target(kafka, name, topic_refresh_s=3600)], processes=1) as samplers:
+        sample = _sample_until(samplers, lambda s: s.error is None)
         assert (sample.ends, sample.offsets_topic_ids) == ({name: {}}, {})
-        assert name not in bench.admin.list_topics(timeout=10).topics, "asking must not make it"
-        topic_id = bench.make_topic(name, 1)
-        sample = _sample(watch)
+        assert name not in bench.admin.list_topics(timeout=10).topics, "sampling must not create it"
+        topic_id = bench.create_topic(name, 1)
+        sample = _sample(samplers)
         assert (sample.ends, sample.offsets_topic_ids) == (
             {name: {0: PartitionEnds(0, 0, 0)}},
             {name: topic_id},
@@ -220,51 +220,51 @@ def test_an_offsets_topic_that_does_not_exist_has_no_ends_until_it_does(kafka: K
 
 def test_topics_that_appear_and_grow_are_followed(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("grows")
-    with ClusterSamplers([_target(kafka)], processes=1) as watch:
-        assert name not in _ids(_sample_until(watch, lambda s: s.error is None))
-        bench.make_topic(name, 1)
-        _sample_until(watch, lambda s: _of(s, name)[0] == [0])
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        assert name not in _ids(_sample_until(samplers, lambda s: s.error is None))
+        bench.create_topic(name, 1)
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [0])
         bench.admin.create_partitions([NewPartitions(name, 3)])[name].result()
-        _sample_until(watch, lambda s: _of(s, name)[0] == [0, 0, 0])
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [0, 0, 0])
 
 
 def test_a_topic_that_vanishes_is_unknown_at_once_then_gone(kafka: Kafka, bench: Workbench) -> None:
-    name, other = bench.name("vanishes"), bench.name("stays")
+    name, other = bench.name("deleted"), bench.name("stays")
     for topic in (name, other):
-        bench.make_topic(topic, 2)
+        bench.create_topic(topic, 2)
         bench.fill(topic, [1, 1])
-    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as watch:
-        _sample_until(watch, lambda s: _of(s, name)[0] == [1, 1])
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [1, 1])
         bench.delete_topic(name)
-        sample = _sample(watch)
+        sample = _sample(samplers)
         assert sample.error is None
-        assert _of(sample, name)[0] in ([UNKNOWN, UNKNOWN], [])
-        assert _of(sample, other)[0] == [1, 1]
-        _sample_until(watch, lambda s: name not in _ids(s))
-    assert name not in bench.admin.list_topics(timeout=10).topics, "asking must not make it again"
+        assert _offsets_of(sample, name)[0] in ([UNKNOWN, UNKNOWN], [])
+        assert _offsets_of(sample, other)[0] == [1, 1]
+        _sample_until(samplers, lambda s: name not in _ids(s))
+    assert name not in bench.admin.list_topics(timeout=10).topics, "sampling must not create it again"
 
 
-def test_a_topic_that_comes_again_has_another_id_with_its_heads(kafka: Kafka, bench: Workbench) -> None:
-    name = bench.name("again")
-    first = bench.make_topic(name, 2)
+def test_a_topic_that_is_created_again_has_another_id_with_its_heads(kafka: Kafka, bench: Workbench) -> None:
+    name = bench.name("recreated")
+    first = bench.create_topic(name, 2)
     bench.fill(name, [5, 1])
-    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as watch:
-        _sample_until(watch, lambda s: _of(s, name)[0] == [5, 1])
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [5, 1])
         bench.delete_topic(name)
-        second = bench.make_topic(name, 2)
+        second = bench.create_topic(name, 2)
         bench.fill(name, [2, 2])
-        sample = _sample(watch)
+        sample = _sample(samplers)
         assert first != second
-        assert (_ids(sample)[name], _of(sample, name)[0]) in [
+        assert (_ids(sample)[name], _offsets_of(sample, name)[0]) in [
             (first, [UNKNOWN, UNKNOWN]),
             (second, [2, 2]),
         ]
-        _sample_until(watch, lambda s: (_ids(s).get(name), _of(s, name)[0]) == (second, [2, 2]))
+        _sample_until(samplers, lambda s: (_ids(s).get(name), _offsets_of(s, name)[0]) == (second, [2, 2]))
 
 
-def test_owners_of_consumer_protocol_groups_come_once_a_refresh(kafka: Kafka, bench: Workbench) -> None:
+def test_owners_of_consumer_protocol_groups_are_sampled_once_per_refresh(kafka: Kafka, bench: Workbench) -> None:
     topic, group = bench.name("owned"), bench.name("kip848")
-    bench.make_topic(topic, 2)
+    bench.create_topic(topic, 2)
     consumer = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap,
@@ -275,8 +275,8 @@ def test_owners_of_consumer_protocol_groups_come_once_a_refresh(kafka: Kafka, be
     )
     consumer.subscribe([topic])
     _until(lambda: consumer.poll(0.1) is None and len(consumer.assignment()) == 2)
-    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as watch:
-        sample = _sample_until(watch, lambda s: s.owners is not None)
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        sample = _sample_until(samplers, lambda s: s.owners is not None)
         assert sample.owners is not None
         ours = [row for row in sample.owners.to_pylist() if row["group"] == group]
         assert sorted(ours, key=lambda row: row["partition"]) == [
@@ -284,21 +284,21 @@ def test_owners_of_consumer_protocol_groups_come_once_a_refresh(kafka: Kafka, be
             for p in (0, 1)
         ]
         assert group in (sample.consumer_groups or ())
-        assert _sample(watch).owners is None
-        assert _sample(watch).topics, "what was held back is put in again"
+        assert _sample(samplers).owners is None
+        assert _sample(samplers).topics, "what the process left out is put in"
     consumer.close()
 
 
-def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workbench, watch: ClusterSamplers) -> None:
+def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workbench, samplers: ClusterSamplers) -> None:
     topic = bench.name("committed")
-    bench.make_topic(topic, 2)
+    bench.create_topic(topic, 2)
     groups = [bench.name(f"group{i}") for i in range(3)]
     for i, group in enumerate(groups):
         consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
         offsets = [TopicPartition(topic, p, 10 * i + p) for p in (0, 1)]
         consumer.commit(offsets=offsets, asynchronous=False)
         consumer.close()
-    rows = watch.committed("local", 30).to_pylist()
+    rows = samplers.committed("local", 30).to_pylist()
     found = {(row["group"], row["topic"], row["partition"], row["offset"]) for row in rows}
     assert {(g, topic, p, 10 * i + p) for i, g in enumerate(groups) for p in (0, 1)} <= found
 
@@ -306,66 +306,77 @@ def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workben
 @pytest.mark.parametrize(
     ("client_config", "words"),
     [
-        ({"bootstrap.servers": _AWAY}, "Connection refused"),
-        ({"bootstrap.servers": _AWAY, "no.such.setting": "1"}, "no.such.setting"),
+        ({"bootstrap.servers": _UNREACHABLE}, "Connection refused"),
+        ({"bootstrap.servers": _UNREACHABLE, "no.such.setting": "1"}, "no.such.setting"),
     ],
 )
-def test_a_cluster_that_is_away_says_why_and_leaves_the_others_alone(
+def test_an_unreachable_cluster_has_an_error_and_does_not_affect_the_others(
     kafka: Kafka, client_config: dict[str, str], words: str
 ) -> None:
-    with ClusterSamplers([SamplingTarget("away", client_config), _target(kafka)], processes=1) as watch:
-        _sample_until(watch, lambda s: s.error is None)
+    with ClusterSamplers([SamplingTarget("unreachable", client_config), _target(kafka)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: s.error is None)
         for _ in range(2):
-            samples = watch.sample(10)
-            assert list(samples) == ["away", "local"]
-            assert words in (samples["away"].error or "")
-            assert samples["away"].topics == ()
+            samples = samplers.sample(10)
+            assert list(samples) == ["unreachable", "local"]
+            assert words in (samples["unreachable"].error or "")
+            assert samples["unreachable"].topics == ()
             assert samples["local"].error is None
         with pytest.raises(ClusterError, match=words):
-            watch.committed("away", 2)
+            samplers.committed("unreachable", 2)
 
 
-def test_an_answer_that_comes_too_late_is_never_taken_for_a_newer_one(bench: Workbench, watch: ClusterSamplers) -> None:
+def test_a_late_response_is_never_taken_for_a_newer_one(bench: Workbench, samplers: ClusterSamplers) -> None:
     pid = _only_child()
     os.kill(pid, signal.SIGSTOP)
-    assert _sample(watch, 0.3).error == "no answer within 0.3 s"
+    assert _sample(samplers, 0.3).error == "no answer within 0.3 s"
     with pytest.raises(ClusterError, match="no answer within"):
-        watch.committed("local", 0.3)
+        samplers.committed("local", 0.3)
     os.kill(pid, signal.SIGCONT)
-    asked_at_ms = time.time_ns() // 1_000_000
-    sample = _sample(watch)
+    requested_at_ms = time.time_ns() // 1_000_000
+    sample = _sample(samplers)
     assert sample.error is None
-    assert sample.ends_at_ms >= asked_at_ms
+    assert sample.ends_at_ms >= requested_at_ms
     assert _only_child() == pid
 
 
-def test_an_interrupt_is_for_the_parent_to_heed(watch: ClusterSamplers) -> None:
+def test_the_processes_ignore_interrupts(samplers: ClusterSamplers) -> None:
     pid = _only_child()
     os.kill(pid, signal.SIGINT)
-    assert _sample(watch).error is None
+    assert _sample(samplers).error is None
     assert _only_child() == pid
 
 
-def test_a_process_that_was_killed_is_started_again(watch: ClusterSamplers) -> None:
+def test_a_killed_process_is_restarted(samplers: ClusterSamplers) -> None:
     pid = _only_child()
     os.kill(pid, signal.SIGKILL)
-    assert _sample_until(watch, lambda s: s.error is None).topics
+    assert _sample_until(samplers, lambda s: s.error is None).topics
     assert _only_child() != pid
 
 
-def test_a_process_killed_over_a_question_is_asked_again(watch: ClusterSamplers) -> None:
+def test_a_request_is_sent_again_when_its_process_is_killed(samplers: ClusterSamplers) -> None:
     pid = _only_child()
     os.kill(pid, signal.SIGSTOP)
     killer = threading.Timer(0.3, os.kill, (pid, signal.SIGKILL))
     killer.start()
-    assert _sample(watch, _PATIENCE_S).topics
+    assert _sample(samplers, _PATIENCE_S).topics
     killer.join()
 
 
-def test_close_leaves_no_process_behind_even_one_that_does_not_listen(kafka: Kafka) -> None:
+def test_a_process_that_does_not_respond_is_replaced(
+    samplers: ClusterSamplers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = _only_child()
+    os.kill(pid, signal.SIGSTOP)
+    assert _sample(samplers, 0.3).error == "no answer within 0.3 s"
+    monkeypatch.setattr("warren.kafka.sampler._MAX_SILENCE_S", 0.1)
+    assert _sample(samplers, _PATIENCE_S).topics
+    assert _only_child() != pid
+
+
+def test_close_ends_even_a_process_that_does_not_respond(kafka: Kafka) -> None:
     with ClusterSamplers([_target(kafka)], processes=1):
         os.kill(_only_child(), signal.SIGSTOP)
-    assert not [p for p in multiprocessing.active_children() if p.name.startswith("warren-watch")]
+    assert not [p for p in multiprocessing.active_children() if p.name.startswith("warren sampler")]
 
 
 def test_processes_end_when_their_parent_is_killed() -> None:
@@ -374,9 +385,9 @@ def test_processes_end_when_their_parent_is_killed() -> None:
         "from warren.kafka.samples import SamplingTarget\n"
         "from warren.kafka.sampler import ClusterSamplers\n"
         "if __name__ == '__main__':\n"
-        f"    targets = [SamplingTarget(name, {{'bootstrap.servers': '{_AWAY}'}}) for name in 'ab']\n"
-        "    watch = ClusterSamplers(targets, processes=2)\n"
-        "    watch.sample(1.0)\n"
+        f"    targets = [SamplingTarget(name, {{'bootstrap.servers': '{_UNREACHABLE}'}}) for name in 'ab']\n"
+        "    samplers = ClusterSamplers(targets, processes=2)\n"
+        "    samplers.sample(1.0)\n"
         "    print('up', flush=True)\n"
         "    time.sleep(600)\n"
     )
@@ -390,26 +401,29 @@ def test_processes_end_when_their_parent_is_killed() -> None:
     parent.wait()
 
 
-def test_a_broker_that_is_down_costs_its_own_partitions_only() -> None:
+def test_only_the_partitions_of_a_broker_that_is_down_are_unknown() -> None:
     with Kafka(brokers=3) as kafka:
         bench = Workbench(kafka.bootstrap)
         alone, together = bench.name("alone"), bench.name("together")
-        bench.make_topic(alone, 9, replicas=1)
-        bench.make_topic(together, 3, replicas=3)
+        bench.create_topic(alone, 9, replicas=1)
+        bench.create_topic(together, 3, replicas=3)
         heads = list(range(1, 10))
         bench.fill(alone, heads)
         bench.fill(together, [4, 4, 4])
         leaders = bench.leaders(alone)
-        with ClusterSamplers([_target(kafka, together, topic_refresh_s=3600)], processes=1) as watch:
-            _sample_until(watch, lambda s: _of(s, alone)[0] == heads)
+        with ClusterSamplers([_target(kafka, together, topic_refresh_s=3600)], processes=1) as samplers:
+            _sample_until(samplers, lambda s: _offsets_of(s, alone)[0] == heads)
             kafka.kill(2)
             left = [UNKNOWN if leader == 2 else head for head, leader in zip(heads, leaders, strict=True)]
-            while _of(sample := _sample(watch, 5), together)[0] != [4, 4, 4] or _of(sample, alone)[0] != left:
-                known = _of(sample, alone)[0]
+            while (
+                _offsets_of(sample := _sample(samplers, 5), together)[0] != [4, 4, 4]
+                or _offsets_of(sample, alone)[0] != left
+            ):
+                known = _offsets_of(sample, alone)[0]
                 assert all(head in (UNKNOWN, expected) for head, expected in zip(known, left, strict=False)), (
                     known,
                     left,
                 )
             assert {p: e.end for p, e in sample.ends[together].items()} == {0: 4, 1: 4, 2: 4}
             kafka.start(2)
-            _sample_until(watch, lambda s: _of(s, alone)[0] == heads)
+            _sample_until(samplers, lambda s: _offsets_of(s, alone)[0] == heads)

@@ -1,4 +1,4 @@
-"""What one look at a cluster gives, and what is asked for it."""
+"""What to sample of a cluster, and what a sample contains."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Offsets = npt.NDArray[np.int64]
+NO_OFFSETS: Offsets = np.empty(0, np.int64)
 Partition = tuple[str, int]
 """A topic and a partition of it."""
 
@@ -27,25 +28,26 @@ COMMITTED = pa.schema(
 )
 
 
-def to_table(schema: pa.Schema, columns: Sequence[Sequence[str] | Sequence[int]]) -> pa.Table:
-    """Makes a table of plain lists of strings and integers."""
+def to_table(schema: pa.Schema, columns: Sequence[Sequence[str | int]]) -> pa.Table:
+    """A table of plain lists of strings and integers."""
     return pa.Table.from_arrays(
         [_to_array(field.type, column) for field, column in zip(schema, columns, strict=True)], schema=schema
     )
 
 
-def _to_array(kind: pa.DataType, values: Sequence[str] | Sequence[int]) -> pa.Array:
-    # From buffers, as pa.array imports pandas first: a second or more, and memory, in every process.
-    if not pa.types.is_string(kind):
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.array(values, kind.to_pandas_dtype()))])
+def _to_array(arrow_type: pa.DataType, values: Sequence[str | int]) -> pa.Array:
+    # From buffers: pa.array imports pandas first, which costs every process a second and memory.
+    if not pa.types.is_string(arrow_type):
+        data = pa.py_buffer(np.array(values, arrow_type.to_pandas_dtype()))
+        return pa.Array.from_buffers(arrow_type, len(values), [None, data])
     encoded = [str(value).encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+    return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingTarget:
-    """A cluster to watch: how to reach it, its offsets topics, how often to look for topics."""
+    """A cluster to sample: how to connect, its offsets topics, how often to list its topics."""
 
     cluster: str
     client_config: Mapping[str, str]
@@ -55,9 +57,9 @@ class SamplingTarget:
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnds:
-    """Where a partition starts, where its last stable offset is, and its high watermark.
+    """The log start, last stable offset and high watermark of a partition.
 
-    `is_held_back` while a broker in sync with it does not answer: commits are made that nobody can see yet.
+    `is_held_back` while a broker in its ISR does not answer: commits may have been written that nobody can read yet.
     """
 
     log_start: int
@@ -68,27 +70,31 @@ class PartitionEnds:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as it exists now; one that is deleted and made again has another id."""
+    """A topic as it exists now; a topic that is deleted and created again has another id."""
 
     name: str
     id: str
     partitions: int
 
 
-def _no_offsets() -> Offsets:
-    return np.empty(0, np.int64)
+@dataclass(frozen=True, slots=True)
+class SampleVersions:
+    """The versions of the parts of a sample that change rarely and are sent only when they are new."""
+
+    layout: int = 0
+    owners: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """One look at a cluster; with an `error` there is nothing else in it.
+    """The state of a cluster at one time; a sample with an `error` contains nothing else.
 
-    `ends` are fixed before heads are asked for. A partition of an offsets topic that did not answer is left
-    out of them, a topic that does not exist (yet) has none and no id.
-    `topics` are those that were there at `topics_at_ms`, which may be long before the look.
-    `heads` and `log_starts` follow `topics` x partitions and hold UNKNOWN where nobody answered.
-    `heads` of `verified_tails` end with the data: markers of transactions after it are left out.
-    `owners` and `consumer_groups` (of the "consumer" protocol) are None when nothing new is known of them.
+    `ends` are fixed before the heads are requested. They leave out the offsets partitions that did not answer; an
+    offsets topic that does not exist yet has no ends and no id.
+    `topics` are those that existed at `topics_at_ms`, which may be long before the sample.
+    `heads` and `log_starts` have one value per topic and partition, UNKNOWN where no broker answered.
+    `heads` of `verified_tails` are the end of the data: the transaction markers after it are left out.
+    `owners` and `consumer_groups` (those of the "consumer" protocol) are None unless they are new.
     """
 
     cluster: str
@@ -98,9 +104,10 @@ class ClusterSample:
     offsets_topic_ids: dict[str, str] = field(default_factory=dict)
     heads_at_ms: tuple[int, int] = (0, 0)
     topics: tuple[Topic, ...] = ()
-    heads: Offsets = field(default_factory=_no_offsets)
-    log_starts: Offsets = field(default_factory=_no_offsets)
+    heads: Offsets = field(default_factory=NO_OFFSETS.copy)
+    log_starts: Offsets = field(default_factory=NO_OFFSETS.copy)
     verified_tails: tuple[Partition, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0
+    versions: SampleVersions = SampleVersions()

@@ -1,0 +1,243 @@
+"""Samples one cluster: the ends of its offsets topics and all heads every time, topics and owners rarely."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from warren.domain.windows import UNKNOWN
+from warren.errors import ClusterError
+from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Admin
+from warren.kafka.samples import (
+    COMMITTED,
+    NO_OFFSETS,
+    OWNERS,
+    ClusterSample,
+    Offsets,
+    Partition,
+    PartitionEnds,
+    SampleVersions,
+    SamplingTarget,
+    Topic,
+    to_table,
+)
+from warren.kafka.tails import Tails
+from warren.kafka.topics import OffsetQuery, PartitionLayout
+
+_log = logging.getLogger(__name__)
+
+# The share of a sample's time for the ends: it leaves enough time to report an unavailable cluster.
+_ENDS_SHARE = 0.4
+_REFRESH_TIMEOUT_S = 30.0
+_LOG_STARTS_TIMEOUT_S = 10.0
+_RETRY_S = 1.0
+# An early refresh waits for a multiple of the time that the last one took, so that most of the time is left to samples.
+_REST_AFTER_REFRESH = 3.0
+_MIN_REST_S = 0.05
+_MAX_REST_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    version: int = 0
+    table: pa.Table | None = None
+    groups: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    """The result of a refresh: what changes rarely."""
+
+    version: int
+    checked_at: float
+    checked_at_ms: int
+    layout: PartitionLayout
+    heads: OffsetQuery
+    log_starts: Offsets
+    owners: _Owners
+
+
+class ClusterSampler:
+    """Samples one cluster on request, while `refresh_forever` runs in a thread of its own."""
+
+    def __init__(self, target: SamplingTarget) -> None:
+        self._target = target
+        self._admin = Admin(target.client_config)
+        self._tails = Tails(target.client_config)
+        self._topics: _Topics | None = None
+        self._has_topics = threading.Event()
+        self._is_refresh_wanted = threading.Event()
+        self._unavailable_reason = ""
+        self._is_unavailable = threading.Event()
+        self._last_topics: tuple[Topic, ...] = ()
+        self._last_heads = NO_OFFSETS
+        self._is_suspect = np.empty(0, np.bool_)
+        self._suspected_at = 0.0
+
+    def sample(
+        self, deadline: float, known: SampleVersions, unverified_tails: Sequence[Partition] = ()
+    ) -> ClusterSample:
+        """Fix the ends of the offsets topics, then read all heads; what does not arrive in time is UNKNOWN.
+
+        Leaves out what the requester knows by version. Tails are verified in the background, for later samples.
+        """
+        if self._unavailable_reason:
+            # One sample has waited for it. The refresh notices when it is back; until then no sample waits again.
+            raise ClusterError(self._unavailable_reason)
+        try:
+            left_s = deadline - time.monotonic()
+            topic_ids, ends = self._ends(deadline - (1 - _ENDS_SHARE) * left_s)
+            ends_at_ms = _now_ms()
+            topics = self._wait_for_topics(deadline)
+            heads_from_ms = _now_ms()
+            heads = self._heads(topics, deadline)
+        except ClusterError as error:
+            self._unavailable_reason = str(error)
+            self._is_refresh_wanted.set()
+            self._is_unavailable.set()
+            raise
+        heads_at_ms = (heads_from_ms, _now_ms())
+        self._tails.verify(unverified_tails, topics.layout, heads)
+        heads, verified_tails = self._tails.apply(topics.layout, heads)
+        is_new_layout = topics.version != known.layout
+        owners = topics.owners if topics.owners.version != known.owners else _Owners()
+        return ClusterSample(
+            self._target.cluster,
+            ends_at_ms=ends_at_ms,
+            ends=ends,
+            offsets_topic_ids=topic_ids,
+            heads_at_ms=heads_at_ms,
+            topics_at_ms=topics.checked_at_ms,
+            topics=topics.layout.topics if is_new_layout else (),
+            heads=heads,
+            log_starts=topics.log_starts if is_new_layout else NO_OFFSETS,
+            verified_tails=verified_tails,
+            owners=owners.table,
+            consumer_groups=owners.groups,
+            versions=SampleVersions(topics.version, topics.owners.version),
+        )
+
+    def committed(self, deadline: float) -> pa.Table:
+        """The committed offsets of all groups, read through the Admin API."""
+        groups = self._admin.list_groups(deadline, only_consumer_protocol=False)
+        return _rows_to_table(COMMITTED, self._admin.list_committed(groups, deadline))
+
+    def refresh_forever(self) -> None:
+        """Refresh topics, log starts and owners every `topic_refresh_s`, and topics when a sample saw them change."""
+        period_s = self._target.topic_refresh_s
+        due_at = time.monotonic()
+        while True:
+            started = time.monotonic()
+            is_due, was_unavailable = started >= due_at, bool(self._unavailable_reason)
+            self._is_refresh_wanted.clear()
+            try:
+                self._refresh(is_due)
+            except Exception as error:  # noqa: BLE001 - the next refresh may succeed
+                level = logging.DEBUG if isinstance(error, ClusterError) else logging.ERROR
+                _log.log(level, "cluster %s: refresh of topics: %s", self._target.cluster, error, exc_info=True)
+                time.sleep(_RETRY_S)
+                continue
+            due_at = started + period_s if is_due else due_at
+            took_s = 0.0 if was_unavailable else time.monotonic() - started
+            rest_s = min(took_s * _REST_AFTER_REFRESH, _MAX_REST_S, period_s)
+            self._is_unavailable.wait(max(rest_s, _MIN_REST_S))
+            self._is_refresh_wanted.wait(max(due_at - time.monotonic(), 0.0))
+
+    def _ends(self, deadline: float) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
+        """The ids of the offsets topics and the ends of their partitions."""
+        # Described every time, not taken from the refresh: a new cluster creates the topic with its first commit.
+        described = self._admin.describe_topics(self._target.offsets_topics, deadline)
+        layout = PartitionLayout.of(described)
+        latest = OffsetQuery(layout, LATEST)
+        # A broker answers the requests of a connection in order, so an earlier offset is never ahead of a later one.
+        receivers = [
+            OffsetQuery(layout, EARLIEST).send(self._admin, READ_UNCOMMITTED, deadline),
+            latest.send(self._admin, READ_COMMITTED, deadline),
+            latest.send(self._admin, READ_UNCOMMITTED, deadline),
+        ]
+        log_start, stable_end, end = (receive() for receive in receivers)
+        is_known = (log_start != UNKNOWN) & (stable_end != UNKNOWN) & (end != UNKNOWN)
+        unresponsive = latest.unresponsive | (self._topics.heads.unresponsive if self._topics else frozenset())
+        ends: dict[str, dict[int, PartitionEnds]] = {name: {} for name in self._target.offsets_topics}
+        for topic, start in layout.start_by_topic().items():
+            for partition, in_sync in enumerate(described[topic].in_sync):
+                i = start + partition
+                if is_known[i]:
+                    high_watermark = max(end[i], stable_end[i])
+                    ends[topic][partition] = PartitionEnds(
+                        int(log_start[i]), int(stable_end[i]), int(high_watermark), bool(in_sync & unresponsive)
+                    )
+        return {topic.name: topic.id for topic in layout.topics}, ends
+
+    def _wait_for_topics(self, deadline: float) -> _Topics:
+        if self._topics is None:
+            self._has_topics.wait(deadline - time.monotonic())
+        if self._topics is None:
+            raise ClusterError("its topics could not be listed in time")
+        return self._topics
+
+    def _heads(self, topics: _Topics, deadline: float) -> Offsets:
+        heads = topics.heads.send(self._admin, READ_UNCOMMITTED, deadline)()
+        is_known = heads != UNKNOWN
+        if topics.heads.partitions and not is_known.any():
+            raise ClusterError(f"none of {topics.heads.partitions} partitions answered in time")
+        is_new = topics.layout.topics != self._last_topics
+        if is_new:
+            self._last_topics, self._last_heads = topics.layout.topics, np.full(len(heads), UNKNOWN, np.int64)
+        if is_new or topics.checked_at > self._suspected_at:
+            self._is_suspect = np.zeros(len(heads), np.bool_)
+        # A head that falls means that the topic was created again, or its log truncated. The heads of that topic are
+        # UNKNOWN until a refresh has read its id.
+        has_fallen = is_known & (heads < self._last_heads)
+        if has_fallen.any():
+            self._is_suspect = self._is_suspect | topics.layout.mark_whole_topics(has_fallen)
+            self._suspected_at = time.monotonic()
+        self._last_heads = np.where(is_known, heads, self._last_heads)
+        heads = np.where(self._is_suspect, UNKNOWN, heads)
+        if (heads == UNKNOWN).any():
+            self._is_refresh_wanted.set()
+        return heads
+
+    def _refresh(self, is_due: bool) -> None:
+        checked_at, checked_at_ms = time.monotonic(), _now_ms()
+        deadline = checked_at + _REFRESH_TIMEOUT_S
+        old = self._topics
+        layout = PartitionLayout.of(self._admin.describe_topics(self._admin.topic_names(deadline), deadline))
+        self._is_unavailable.clear()
+        self._unavailable_reason = ""
+        is_same = old is not None and layout.equals(old.layout)
+        if old is not None and is_same and not is_due:
+            self._topics = replace(old, checked_at=checked_at, checked_at_ms=checked_at_ms)
+            return
+        log_starts_deadline = time.monotonic() + _LOG_STARTS_TIMEOUT_S
+        log_starts = OffsetQuery(layout, EARLIEST).send(self._admin, READ_UNCOMMITTED, log_starts_deadline)()
+        owners = old.owners if old else _Owners()
+        heads = old.heads if old and is_same else OffsetQuery(layout, LATEST)
+        topics = _Topics(time.time_ns(), checked_at, checked_at_ms, layout, heads, log_starts, owners)
+        # Set before the owners are read, because the first sample waits for the topics.
+        self._topics = topics
+        self._has_topics.set()
+        if is_due:
+            try:
+                self._topics = replace(topics, owners=self._owners(time.monotonic() + _REFRESH_TIMEOUT_S))
+            except ClusterError as error:
+                _log.debug("cluster %s: owners: %s", self._target.cluster, error)
+
+    def _owners(self, deadline: float) -> _Owners:
+        groups = self._admin.list_groups(deadline, only_consumer_protocol=True)
+        table = _rows_to_table(OWNERS, self._admin.list_owners(groups, deadline))
+        return _Owners(time.time_ns(), table, tuple(groups))
+
+
+def _rows_to_table(schema: pa.Schema, rows: Sequence[tuple[str | int, ...]]) -> pa.Table:
+    return to_table(schema, [[row[i] for row in rows] for i in range(len(schema))])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
