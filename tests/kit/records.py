@@ -1,4 +1,4 @@
-"""Records of the offsets topic made by hand, field by field, in every version there is."""
+"""Encodes records of the offsets topic, field by field, in every version."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ TaggedFields = Mapping[int, bytes]
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a classic group; `assignment` is the raw bytes it was given."""
+    """A member of a classic group; `assignment` is its encoded assignment."""
 
     member_id: str = "member-1"
     client_id: str = "client-1"
@@ -36,7 +36,7 @@ def binary(raw: bytes | None) -> bytes:
 
 
 def unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, lowest first."""
+    """Seven bits per byte, lowest first."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -65,12 +65,12 @@ def commit_key(group: str | bytes, topic: str | bytes, partition: int, version: 
 
 
 def group_key(group: str | bytes, version: int = 2) -> bytes:
-    """The key of a classic group (2), or of what newer groups keep once a group (3, 4, 6, 11, 17, ...)."""
+    """The key of a classic group (2), or of a per-group record of newer groups (3, 4, 6, 11, 17, ...)."""
     return struct.pack(">h", version) + string(group)
 
 
 def member_key(group: str | bytes, member_id: str, version: int = 5) -> bytes:
-    """The key of what newer groups keep once a member (5, 7, 8, 10, 19, ...)."""
+    """The key of a per-member record of newer groups (5, 7, 8, 10, 19, ...)."""
     return struct.pack(">h", version) + string(group) + string(member_id)
 
 
@@ -99,10 +99,10 @@ def commit_value(
 def assignment(
     partitions: Mapping[str | bytes, Sequence[int]], version: int = 3, user_data: bytes | None = None
 ) -> bytes:
-    """What the consumer protocol gives to a member: the partitions of each topic."""
+    """The assignment of a member in the consumer protocol: the partitions of each topic."""
     out = struct.pack(">hi", version, len(partitions))
-    for topic, numbers in partitions.items():
-        out += string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+    for topic, ids in partitions.items():
+        out += string(topic) + struct.pack(f">i{len(ids)}i", len(ids), *ids)
     return out + binary(user_data)
 
 

@@ -1,4 +1,4 @@
-"""Keys and commits come out as they went in; whatever is broken is a reject, and only that."""
+"""Keys and commits decode to what was encoded; a malformed record is rejected, and only that one."""
 
 import struct
 
@@ -10,20 +10,19 @@ from hypothesis import strategies as st
 
 from tests.kit.records import commit_key, commit_value, group_key, member_key, unsigned_varint
 from warren.kafka.records.commits import (
-    REJECT_DESCRIPTIONS,
     CommitValues,
     Keys,
     RecordKind,
-    Reject,
     decode_commits,
     decode_group_names,
     decode_keys,
 )
+from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
 
-# A busy machine is no mistake.
+# A busy machine must not fail a test.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 names = st.text(max_size=40)
@@ -48,12 +47,12 @@ def column(records: list[bytes | None]) -> pa.BinaryArray:
     return pa.array(records, pa.binary())
 
 
-def broken(record: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """A good record with a few bytes overwritten."""
+def corrupted(record: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """A valid record with a few bytes overwritten."""
 
-    def overwrite(raw: bytes, place: int, patch: bytes) -> bytes:
-        place %= len(raw)
-        return raw[:place] + patch + raw[place + len(patch) :]
+    def overwrite(raw: bytes, position: int, patch: bytes) -> bytes:
+        position %= len(raw)
+        return raw[:position] + patch + raw[position + len(patch) :]
 
     return st.builds(overwrite, record, st.integers(0, 10_000), st.binary(min_size=1, max_size=4))
 
@@ -69,23 +68,23 @@ def commit_rows(commits: CommitValues) -> list[tuple[object, ...]]:
 
 @unhurried
 @given(st.lists(st.tuples(names, names, partitions, st.sampled_from([0, 1])), max_size=8))
-def test_commit_keys_come_back(rows: list[tuple[str, str, int, int]]) -> None:
+def test_decoding_gives_back_commit_keys(rows: list[tuple[str, str, int, int]]) -> None:
     keys = decode_keys(column([commit_key(*row) for row in rows]))
-    expected = [(RecordKind.COMMIT, group, topic, number, Reject.NONE) for group, topic, number, _ in rows]
+    expected = [(RecordKind.COMMIT, group, topic, partition, Reject.NONE) for group, topic, partition, _ in rows]
     assert key_rows(keys) == expected
     assert keys.version.tolist() == [version for *_, version in rows]
 
 
 @unhurried
 @given(st.lists(names, max_size=8))
-def test_group_keys_come_back(groups: list[str]) -> None:
+def test_decoding_gives_back_group_keys(groups: list[str]) -> None:
     keys = decode_keys(column([group_key(group) for group in groups]))
     assert key_rows(keys) == [(RecordKind.GROUP, group, None, -1, Reject.NONE) for group in groups]
 
 
 @pytest.mark.parametrize("version", range(3, 24))
 @pytest.mark.parametrize("make", [group_key, lambda group, version: member_key(group, "m", version)])
-def test_keys_of_newer_groups_are_passed_over(make: object, version: int) -> None:
+def test_keys_of_newer_groups_are_of_kind_other(make: object, version: int) -> None:
     assert callable(make)
     keys = column([make("orders", version=version)])
     assert key_rows(decode_keys(keys)) == [(RecordKind.OTHER, None, None, -1, Reject.NONE)]
@@ -112,7 +111,7 @@ def test_keys_of_newer_groups_are_passed_over(make: object, version: int) -> Non
         (group_key(b"caf\xe9"), Reject.BAD_UTF8),
     ],
 )
-def test_a_broken_key_is_a_reject_and_its_neighbours_are_not(key: bytes | None, reason: Reject) -> None:
+def test_a_malformed_key_is_rejected_and_its_neighbours_are_not(key: bytes | None, reason: Reject) -> None:
     good = commit_key("grüße", "t", 3)
     keys = decode_keys(column([good, key, group_key("g"), key, good]))
     commit = (RecordKind.COMMIT, "grüße", "t", 3, Reject.NONE)
@@ -122,7 +121,7 @@ def test_a_broken_key_is_a_reject_and_its_neighbours_are_not(key: bytes | None, 
 
 @unhurried
 @given(st.one_of(commit_keys, st.builds(group_key, names)))
-def test_a_key_cut_at_any_byte_is_a_reject(key: bytes) -> None:
+def test_a_key_truncated_at_any_byte_is_rejected(key: bytes) -> None:
     keys = decode_keys(column([key[:size] for size in range(len(key))]))
     assert set(keys.kind) == {RecordKind.REJECT}
     assert set(keys.reject) == {Reject.KEY_TRUNCATED}
@@ -130,14 +129,14 @@ def test_a_key_cut_at_any_byte_is_a_reject(key: bytes) -> None:
 
 
 @unhurried
-@given(st.lists(st.one_of(anything, commit_keys, broken(commit_keys)), max_size=12))
-def test_a_key_means_the_same_in_any_company(keys: list[bytes | None]) -> None:
+@given(st.lists(st.one_of(anything, commit_keys, corrupted(commit_keys)), max_size=12))
+def test_a_key_decodes_the_same_beside_any_other_keys(keys: list[bytes | None]) -> None:
     alone = [row for key in keys for row in key_rows(decode_keys(column([key])))]
     assert key_rows(decode_keys(column(keys))) == alone
 
 
 def test_columns_may_be_slices_or_large() -> None:
-    keys = [commit_key("group", "topic", number) for number in range(10)]
+    keys = [commit_key("group", "topic", partition) for partition in range(10)]
     for whole in (column([*keys]), pa.array(keys, pa.large_binary())):
         part = decode_keys(whole[3:7])
         assert part.partition.tolist() == [3, 4, 5, 6]
@@ -162,17 +161,17 @@ def test_metadata_may_be_longer_than_two_bytes_of_varint() -> None:
 @pytest.mark.parametrize(
     "tags", [{0: TOPIC_ID}, {0: TOPIC_ID, 1: b"", 300: b"x" * 200}, dict.fromkeys(range(127), b"")]
 )
-def test_tagged_fields_are_passed_over(tags: dict[int, bytes]) -> None:
+def test_tagged_fields_are_skipped(tags: dict[int, bytes]) -> None:
     values = [commit_value(1, NOW_MS), commit_value(2, NOW_MS, tags=tags), commit_value(3, NOW_MS)]
     assert decode_commits(column([*values])).offset.tolist() == [1, 2, 3]
 
 
 @unhurried
 @given(st.lists(st.tuples(offsets, times, st.integers(0, 4), st.text(max_size=200)), max_size=8))
-def test_commits_come_back(rows: list[tuple[int, int, int, str]]) -> None:
-    values = [commit_value(at, time, version, metadata=text) for at, time, version, text in rows]
+def test_decoding_gives_back_commits(rows: list[tuple[int, int, int, str]]) -> None:
+    values = [commit_value(offset, time, version, metadata=text) for offset, time, version, text in rows]
     commits = decode_commits(column([*values]))
-    assert commit_rows(commits) == [(at, time, Reject.NONE, False) for at, time, *_ in rows]
+    assert commit_rows(commits) == [(offset, time, Reject.NONE, False) for offset, time, *_ in rows]
 
 
 def test_a_null_value_is_a_tombstone() -> None:
@@ -200,7 +199,7 @@ def test_a_null_value_is_a_tombstone() -> None:
         (commit_value(5, NOW_MS)[:-1] + b"\x01\x00" + unsigned_varint(2**31), Reject.VALUE_TRUNCATED),
     ],
 )
-def test_a_broken_commit_is_a_reject_and_its_neighbours_are_not(value: bytes, reason: Reject) -> None:
+def test_a_malformed_commit_is_rejected_and_its_neighbours_are_not(value: bytes, reason: Reject) -> None:
     commits = decode_commits(column([commit_value(1, NOW_MS), value, None, value, commit_value(2, NOW_MS, 1)]))
     reject = (-1, -1, reason, False)
     assert commit_rows(commits) == [
@@ -214,7 +213,7 @@ def test_a_broken_commit_is_a_reject_and_its_neighbours_are_not(value: bytes, re
 
 @unhurried
 @given(commit_values.filter(lambda value: len(value) < 2000))
-def test_a_commit_cut_at_any_byte_is_a_reject(value: bytes) -> None:
+def test_a_commit_truncated_at_any_byte_is_rejected(value: bytes) -> None:
     commits = decode_commits(column([value[:size] for size in range(len(value))]))
     assert set(commits.reject) == {Reject.VALUE_TRUNCATED}
     assert set(commits.offset) == {-1}
@@ -222,8 +221,8 @@ def test_a_commit_cut_at_any_byte_is_a_reject(value: bytes) -> None:
 
 
 @unhurried
-@given(st.lists(st.one_of(anything, commit_values, broken(commit_values)), max_size=12))
-def test_a_commit_means_the_same_in_any_company(values: list[bytes | None]) -> None:
+@given(st.lists(st.one_of(anything, commit_values, corrupted(commit_values)), max_size=12))
+def test_a_commit_decodes_the_same_beside_any_other_records(values: list[bytes | None]) -> None:
     alone = [row for value in values for row in commit_rows(decode_commits(column([value])))]
     assert commit_rows(decode_commits(column(values))) == alone
 
@@ -237,5 +236,5 @@ def test_the_bytes_under_a_null_are_not_read() -> None:
     assert decode_keys(values).reject.tolist() == [Reject.NO_KEY, Reject.NONE]
 
 
-def test_every_reject_has_words() -> None:
+def test_every_reject_has_a_description() -> None:
     assert list(REJECT_DESCRIPTIONS) == list(Reject)

@@ -1,13 +1,12 @@
-"""The records of Kafka's offsets topic as columns: who committed which offset of what, and when.
+"""Decodes the keys of Kafka's offsets topic and the values of offset commits.
 
-The first two bytes of a key, its version, say what the record is: 0 and 1 an offset, 2 a classic group, 3-8
-and 16 a group of the consumer protocol (KIP-848), 9-15 a share group, 17-23 a streams group. Values carry
-versions of their own. Kafka 4.1 writes offsets as key 1 with value 4 (value 1 if they have an expiry), and
-classic groups as key 2 with value 3; it does not know keys 9 and 18, which older brokers have. As in the
-broker, bytes behind the last field are ignored.
+The first two bytes of a key, its version, tell what the record is: 0 and 1 an offset commit, 2 a classic group, 3-8 and
+16 a group of the consumer protocol (KIP-848), 9-15 a share group, 17-23 a streams group. Values have versions of their
+own. Kafka 4.1 writes commits as key 1 with value 4 (value 1 if they have an expiry), and classic groups as key 2 with
+value 3; it does not know keys 9 and 18 of older brokers. Bytes after the last field are ignored, as the broker does.
 
-A group that moves from the classic to the consumer protocol leaves a tombstone under key 2, as a deleted one
-does, but its offsets live on: the tombstone is followed at once by a value under key 3.
+A group that moves from the classic to the consumer protocol leaves a tombstone under key 2, like a deleted group, but
+keeps its offsets: a value under key 3 follows the tombstone at once.
 """
 
 from dataclasses import dataclass
@@ -19,31 +18,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.kafka.records.cursor import Bools, Codes, Cursor, FieldSpan, Ints, is_null
-from warren.kafka.records.groups import GroupValues, decode_groups
-from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
+from warren.kafka.records.column_reader import Bools, Codes, ColumnReader, FieldSpan, Ints, is_null, split_versions
+from warren.kafka.records.rejects import Reject
 
-__all__ = [
-    "REJECT_DESCRIPTIONS",
-    "CommitValues",
-    "GroupValues",
-    "Keys",
-    "RecordKind",
-    "Reject",
-    "decode_commits",
-    "decode_group_names",
-    "decode_groups",
-    "decode_keys",
-]
-
-# The end of the year 9999: later times can neither be shown nor safely be added to.
+# The end of the year 9999: later times cannot be formatted, and may overflow when added to.
 _LAST_TIME_MS: Final = 253_402_300_799_999
 
 _COMMIT_VERSIONS: Final = range(5)
 
 
 class RecordKind(IntEnum):
-    """What a record is about, as its key says."""
+    """What a record is, by the version of its key."""
 
     COMMIT = 0
     GROUP = 1
@@ -78,67 +63,59 @@ class CommitValues:
 
 
 def decode_keys(keys: pa.BinaryArray) -> Keys:
-    """What each key names; a key that names nothing we know is of kind REJECT with its reason."""
-    cursor = Cursor.over(keys, Reject.KEY_TRUNCATED)
+    """Decode keys; a key that cannot be decoded has the kind REJECT and a reason."""
+    reader = ColumnReader.over(keys, Reject.KEY_TRUNCATED)
     if keys.null_count:
-        cursor.fail(is_null(keys), Reject.NO_KEY)
-    version = cursor.int16()
+        reader.reject_rows(is_null(keys), Reject.NO_KEY)
+    version = reader.int16()
     is_known = (version >= 0) & (version < len(_KIND_OF_VERSION))
-    cursor.fail(~is_known, Reject.KEY_VERSION)
+    reader.reject_rows(~is_known, Reject.KEY_VERSION)
     kind = _KIND_OF_VERSION[np.where(is_known, version, 0)]
 
-    named = cursor.take((kind <= RecordKind.GROUP) & cursor.is_alive)
+    named = reader.select((kind <= RecordKind.GROUP) & reader.is_valid)
     group = named.string()
-    commits = named.take(kind[named.row] == RecordKind.COMMIT)
+    commits = named.select(kind[named.row] == RecordKind.COMMIT)
     topic = commits.string()
     commit_partition = commits.int32()
-    commits.fail(commit_partition < 0, Reject.BAD_PARTITION)
+    commits.reject_rows(commit_partition < 0, Reject.BAD_PARTITION)
 
-    partition = np.full(len(cursor), -1, np.int32)
+    partition = np.full(len(reader), -1, np.int32)
     partition[commits.row] = commit_partition
-    groups = cursor.text(_spread(group, named, cursor))
-    topics = cursor.text(_spread(topic, commits, cursor))
-    is_reject = ~cursor.is_alive
+    groups = reader.strings(_scatter(group, named, reader))
+    topics = reader.strings(_scatter(topic, commits, reader))
+    is_reject = ~reader.is_valid
     if is_reject.any():
         kind[is_reject] = RecordKind.REJECT
         partition[is_reject] = -1
         groups = pc.if_else(pa.array(is_reject), None, groups)
-    return Keys(kind, version, groups, topics, partition, cursor.reject)
+    return Keys(kind, version, groups, topics, partition, reader.reject)
 
 
 def decode_group_names(keys: pa.BinaryArray) -> pa.StringArray:
-    """The group that keys of any known version begin with; null where it cannot be read."""
-    cursor = Cursor.over(keys, Reject.KEY_TRUNCATED)
-    version = cursor.int16()
-    cursor.fail((version < 0) | (version >= len(_KIND_OF_VERSION)), Reject.KEY_VERSION)
-    return cursor.text(cursor.string())
+    """The group, with which keys of every known version begin; null where it cannot be decoded."""
+    reader = ColumnReader.over(keys, Reject.KEY_TRUNCATED)
+    version = reader.int16()
+    reader.reject_rows((version < 0) | (version >= len(_KIND_OF_VERSION)), Reject.KEY_VERSION)
+    return reader.strings(reader.string())
 
 
 def decode_commits(values: pa.BinaryArray) -> CommitValues:
     """The offset and time of each commit; a null value is a tombstone."""
-    whole = Cursor.over(values, Reject.VALUE_TRUNCATED)
-    is_tombstone = is_null(values)
-    given = whole.take(~is_tombstone)
-    version = given.int16()
-    given.fail((version < 0) | (version > _COMMIT_VERSIONS[-1]), Reject.VALUE_VERSION)
-    is_alive = given.is_alive
-
-    offset = np.full(len(whole), -1, np.int64)
-    time_ms = np.full(len(whole), -1, np.int64)
-    for each in _COMMIT_VERSIONS:
-        commits = given.take((version == each) & is_alive)
-        if len(commits):
-            offset[commits.row], time_ms[commits.row] = _decode_version(commits, each)
-    is_reject = whole.reject != Reject.NONE
+    reader, is_tombstone, versions = split_versions(values, _COMMIT_VERSIONS)
+    offset = np.full(len(reader), -1, np.int64)
+    time_ms = np.full(len(reader), -1, np.int64)
+    for version, commits in versions:
+        offset[commits.row], time_ms[commits.row] = _decode_version(commits, version)
+    is_reject = reader.reject != Reject.NONE
     offset[is_reject] = -1
     time_ms[is_reject] = -1
-    return CommitValues(offset, time_ms, whole.reject, is_tombstone)
+    return CommitValues(offset, time_ms, reader.reject, is_tombstone)
 
 
-def _decode_version(commits: Cursor, version: int) -> tuple[Ints, Ints]:
+def _decode_version(commits: ColumnReader, version: int) -> tuple[Ints, Ints]:
     is_flexible = version >= 4
     offset = commits.int64()
-    commits.fail(offset < 0, Reject.BAD_OFFSET)
+    commits.reject_rows(offset < 0, Reject.BAD_OFFSET)
     if version >= 3:
         commits.skip(4)  # leader epoch
     if is_flexible:
@@ -146,7 +123,7 @@ def _decode_version(commits: Cursor, version: int) -> tuple[Ints, Ints]:
     else:
         commits.string()
     time_ms = commits.int64()
-    commits.fail((time_ms < 0) | (time_ms > _LAST_TIME_MS), Reject.BAD_TIME)
+    commits.reject_rows((time_ms < 0) | (time_ms > _LAST_TIME_MS), Reject.BAD_TIME)
     if version == 1:
         commits.skip(8)  # expire time
     if is_flexible:
@@ -154,8 +131,8 @@ def _decode_version(commits: Cursor, version: int) -> tuple[Ints, Ints]:
     return offset, time_ms
 
 
-def _spread(span: FieldSpan, part: Cursor, whole: Cursor) -> FieldSpan:
-    """The places of a part's field for the whole it was taken from, null for the other records."""
-    start, length = whole.pos.copy(), np.full(len(whole), -1, np.int64)
+def _scatter(span: FieldSpan, part: ColumnReader, column: ColumnReader) -> FieldSpan:
+    """The field of some records as a field of the whole column, null for the other records."""
+    start, length = column.position.copy(), np.full(len(column), -1, np.int64)
     start[part.row], length[part.row] = span
     return FieldSpan(start, length)

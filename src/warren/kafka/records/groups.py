@@ -1,7 +1,7 @@
-"""The values of classic groups: which member, on which host, has which partitions.
+"""Decodes the values of classic groups: which member, on which host, owns which partitions.
 
-Kafka 4.1 writes version 3 and reads 0-4; 4 is the flexible form of 3. An assignment is in the consumer
-protocol's own format, and only groups of the protocol type "consumer" have one.
+Kafka 4.1 writes version 3 and reads 0-4; 4 is the flexible form of 3. An assignment has the format of the consumer
+protocol, and only groups of the protocol type "consumer" have one.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warren.kafka.records.cursor import Bools, Codes, Cursor, FieldSpan, Ints, int32_at, is_null
+from warren.kafka.records.column_reader import Bools, Codes, ColumnReader, FieldSpan, Ints, int32_at, split_versions
 from warren.kafka.records.rejects import Reject
 
 MEMBERS_SCHEMA: Final = pa.schema(
@@ -31,10 +31,10 @@ _CONSUMER: Final = np.frombuffer(b"consumer", np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class GroupValues:
-    """Decoded values of groups, and a row of `members` for every partition that has an owner.
+    """Decoded values of groups; `members` has one row per partition that has an owner.
 
-    `record` is the place of the group in the column. Owners are hosts as the broker writes them, "/10.0.0.7".
-    A record rejected with BAD_MEMBER keeps the members that do parse; one rejected otherwise has none.
+    `record` is the index of the group in the column. Owners are hosts as the broker writes them, "/10.0.0.7".
+    A record rejected with BAD_MEMBER keeps its other members; a record rejected for another reason has none.
     """
 
     reject: Codes
@@ -43,31 +43,21 @@ class GroupValues:
 
 
 def decode_groups(values: pa.BinaryArray) -> GroupValues:
-    """The owner of every partition of every group; a null value is a tombstone."""
-    whole = Cursor.over(values, Reject.VALUE_TRUNCATED)
-    is_tombstone = is_null(values)
-    given = whole.take(~is_tombstone)
-    version = given.int16()
-    given.fail((version < 0) | (version > _GROUP_VERSIONS[-1]), Reject.VALUE_VERSION)
-    is_alive = given.is_alive
-
-    found = [np.empty((0, 7), np.int64)]
-    for each in _GROUP_VERSIONS:
-        found += _read_members(given.take((version == each) & is_alive), each)
-    members = np.concatenate(found)
-    members = members[whole.reject[members[:, 0]] == Reject.NONE]
-    owned, is_bad = _to_partitions(whole.data, members)
-    whole.fail(members[is_bad, 0], Reject.BAD_MEMBER)
-    return GroupValues(whole.reject, is_tombstone, owned)
+    """Decode the owners of all partitions of all groups; a null value is a tombstone."""
+    reader, is_tombstone, versions = split_versions(values, _GROUP_VERSIONS)
+    rounds = [members for version, groups in versions for members in _read_members(groups, version)]
+    members = np.concatenate([np.empty((0, 7), np.int64), *rounds])
+    members = members[reader.reject[members[:, 0]] == Reject.NONE]
+    owned, is_bad = _to_partitions(reader.data, members)
+    reader.reject_rows(members[is_bad, 0], Reject.BAD_MEMBER)
+    return GroupValues(reader.reject, is_tombstone, owned)
 
 
-def _read_members(groups: Cursor, version: int) -> Iterator[Ints]:
-    """The first members of all groups of one version, then the second ones, and so on.
+def _read_members(groups: ColumnReader, version: int) -> Iterator[Ints]:
+    """The first members of all groups of one version, then the second members, and so on.
 
-    A member is a row of seven: its record, then start and length of its client id, host and assignment.
+    A member is a row of seven numbers: its record, then start and length of its client id, host and assignment.
     """
-    if not len(groups):
-        return
     is_flexible = version >= 4
     is_consumer = _is_consumer(groups, _string(groups, is_flexible))
     groups.skip(4)  # generation
@@ -77,18 +67,18 @@ def _read_members(groups: Cursor, version: int) -> Iterator[Ints]:
         groups.skip(8)  # time of the last change of state
     left = groups.array_length(is_flexible=is_flexible)
     while True:
-        has_more = (left > 0) & groups.is_alive
+        has_more = (left > 0) & groups.is_valid
         if not has_more.all():
             if is_flexible:
-                groups.take(left == 0).skip_tagged_fields()
-            groups, left, is_consumer = groups.take(has_more), left[has_more], is_consumer[has_more]
+                groups.select(left == 0).skip_tagged_fields()
+            groups, left, is_consumer = groups.select(has_more), left[has_more], is_consumer[has_more]
         if not len(groups):
             return
         left = left - 1
-        yield _read_member(groups, version)[is_consumer & groups.is_alive]
+        yield _read_member(groups, version)[is_consumer & groups.is_valid]
 
 
-def _read_member(groups: Cursor, version: int) -> Ints:
+def _read_member(groups: ColumnReader, version: int) -> Ints:
     is_flexible = version >= 4
     _string(groups, is_flexible)  # member id
     if version >= 3:
@@ -104,26 +94,24 @@ def _read_member(groups: Cursor, version: int) -> Ints:
 
 
 def _to_partitions(data: npt.NDArray[np.uint8], members: Ints) -> tuple[pa.Table, Bools]:
-    """A row for every partition of every member, and which members are broken and therefore have none."""
+    """One row per partition of every member, and which members are malformed and therefore have none."""
     record, client_start, client_length, host_start, host_length, start, length = members.T
-    cursor = Cursor(data, start, start + length, Reject.BAD_MEMBER)
-    client_ids = cursor.text(FieldSpan(client_start, client_length))
-    hosts = cursor.text(FieldSpan(host_start, host_length))
+    reader = ColumnReader(data, start, start + length, Reject.BAD_MEMBER)
+    client_ids = reader.strings(FieldSpan(client_start, client_length))
+    hosts = reader.strings(FieldSpan(host_start, host_length))
 
-    # A member that has joined and still waits for its assignment has one of no bytes.
-    found = [np.empty((0, 5), np.int64)]
-    found += _read_topics(cursor.take((length > 0) & cursor.is_alive))
-    topics = np.concatenate(found)
-    topics = topics[cursor.is_alive[topics[:, 0]]]
+    # The assignment of a member that has joined and still waits for it is empty.
+    topics = np.concatenate([np.empty((0, 5), np.int64), *_read_topics(reader.select((length > 0) & reader.is_valid))])
+    topics = topics[reader.is_valid[topics[:, 0]]]
     member, name_start, name_length, first, count = topics.T
-    names = cursor.take(member).text(FieldSpan(name_start, name_length))
+    names = reader.select(member).strings(FieldSpan(name_start, name_length))
 
     topic = np.repeat(np.arange(len(topics)), count)
     nth = np.arange(len(topic)) - (np.cumsum(count) - count)[topic]
     partition = int32_at(data, first[topic] + 4 * nth)
-    cursor.fail(member[topic[partition < 0]], Reject.BAD_PARTITION)
+    reader.reject_rows(member[topic[partition < 0]], Reject.BAD_PARTITION)
 
-    is_kept = cursor.is_alive[member[topic]]
+    is_kept = reader.is_valid[member[topic]]
     topic, partition = topic[is_kept], partition[is_kept]
     member = member[topic]
     columns = [
@@ -133,22 +121,22 @@ def _to_partitions(data: npt.NDArray[np.uint8], members: Ints) -> tuple[pa.Table
         hosts.take(pa.array(member)),
         client_ids.take(pa.array(member)),
     ]
-    return pa.Table.from_arrays(columns, schema=MEMBERS_SCHEMA), ~cursor.is_alive
+    return pa.Table.from_arrays(columns, schema=MEMBERS_SCHEMA), ~reader.is_valid
 
 
-def _read_topics(assignments: Cursor) -> Iterator[Ints]:
-    """The first topics of all assignments, then the second ones, and so on.
+def _read_topics(assignments: ColumnReader) -> Iterator[Ints]:
+    """The first topics of all assignments, then the second topics, and so on.
 
-    A topic is a row of five: its member, start and length of its name, where its partitions begin, how many.
+    A topic is a row of five numbers: its member, start and length of its name, start and number of its partitions.
     """
     # Later versions only append fields, so every version can be read as the first one.
-    assignments.fail(assignments.int16() < 0, Reject.VALUE_VERSION)
+    assignments.reject_rows(assignments.int16() < 0, Reject.VALUE_VERSION)
     left = assignments.array_length()
     while True:
-        has_more = (left > 0) & assignments.is_alive
+        has_more = (left > 0) & assignments.is_valid
         if not has_more.all():
-            assignments.take(left == 0).binary(nullable=True)  # user data
-            assignments, left = assignments.take(has_more), left[has_more]
+            assignments.select(left == 0).binary(nullable=True)  # user data
+            assignments, left = assignments.select(has_more), left[has_more]
         if not len(assignments):
             return
         left = left - 1
@@ -158,16 +146,16 @@ def _read_topics(assignments: Cursor) -> Iterator[Ints]:
         yield np.column_stack((assignments.row, *name, first, count))
 
 
-def _is_consumer(groups: Cursor, protocol_type: FieldSpan) -> Bools:
+def _is_consumer(groups: ColumnReader, protocol_type: FieldSpan) -> Bools:
     is_consumer: Bools = protocol_type.length == len(_CONSUMER)
-    letters = protocol_type.start[is_consumer, None] + np.arange(len(_CONSUMER))
-    is_consumer[is_consumer] = (groups.data[letters] == _CONSUMER).all(axis=1)
+    positions = protocol_type.start[is_consumer, None] + np.arange(len(_CONSUMER))
+    is_consumer[is_consumer] = (groups.data[positions] == _CONSUMER).all(axis=1)
     return is_consumer
 
 
-def _string(cursor: Cursor, is_flexible: bool, *, nullable: bool = False) -> FieldSpan:
-    return cursor.compact(nullable=nullable) if is_flexible else cursor.string(nullable=nullable)
+def _string(reader: ColumnReader, is_flexible: bool, *, nullable: bool = False) -> FieldSpan:
+    return reader.compact(nullable=nullable) if is_flexible else reader.string(nullable=nullable)
 
 
-def _bytes(cursor: Cursor, is_flexible: bool) -> FieldSpan:
-    return cursor.compact() if is_flexible else cursor.binary()
+def _bytes(reader: ColumnReader, is_flexible: bool) -> FieldSpan:
+    return reader.compact() if is_flexible else reader.binary()

@@ -1,10 +1,10 @@
-"""Why records are left out: one reason a record, counted and said in words."""
+"""The reasons for which a record is rejected."""
 
 from enum import IntEnum
 
 
 class Reject(IntEnum):
-    """Why a record could not be used."""
+    """Why a record could not be decoded."""
 
     NONE = 0
     NO_KEY = 1
