@@ -11,8 +11,8 @@ WarrenError
 ├── ClusterError         a Kafka cluster did not answer or refused
 ├── ReplicationError            the incidents that several Warrens share could not be read or written
 ├── RequestError         an HTTP request that cannot be understood or met
-├── RefusedError         a receiver or server will never take a message; sending it again would not help
-├── BusyError            a receiver has said how long to wait before the next attempt
+├── RefusedError         a server will never take a request: sending it again would not help
+├── BusyError            a server may take a request later, after the wait that it asked for, if any
 └── DemoError            the demo's own Kafka or consumers did not come up
 """
 
@@ -80,12 +80,12 @@ class DemoError(WarrenError):
 
 
 class RefusedError(WarrenError):
-    """A receiver that is well has refused a letter for what it is: sending it again would not help."""
+    """A server will never take a request; sending it again would not help."""
 
 
 class BusyError(WarrenError):
-    """A receiver has said how long it does not want to be asked again."""
+    """A server does not take a request now and may do so later, but not before `wait_s` seconds have passed."""
 
-    def __init__(self, message: str, wait_s: float) -> None:
+    def __init__(self, message: str, wait_s: float = 0.0) -> None:
         super().__init__(message)
         self.wait_s = wait_s

@@ -12,14 +12,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from warren.delivery.backoff import Backoff
 from warren.errors import WarrenError
 from warren.logs import PipeHandler
 
 log = logging.getLogger(__name__)
 
 STOP_S = 6.0
-AGAIN_S = (1.0, 2.0, 5.0, 10.0)
-"""How long to wait before a process that died is started again, the more often it did the longer."""
+RESTARTS = Backoff(first_s=1.0, longest_s=10.0)
+HEALTHY_S = 60.0
+"""A process that ran for so long is restarted as if it had never failed."""
 
 Tell = Callable[[object], None]
 Main = Callable[[Connection, Tell, Any], None]
@@ -87,7 +89,7 @@ class SupervisedProcess:
         return self._process.pid
 
     def _keep(self) -> None:
-        deaths = 0
+        failures = 0
         while True:
             began = time.monotonic()
             self.trouble = self._listen()
@@ -95,8 +97,9 @@ class SupervisedProcess:
             if self._closed.is_set() or not self._may_again():
                 self.ended.set()
                 return
-            deaths = deaths + 1 if time.monotonic() - began < 60 else 1
-            wait_s = AGAIN_S[min(deaths, len(AGAIN_S)) - 1]
+            failures = failures if time.monotonic() - began < HEALTHY_S else 0
+            wait_s = RESTARTS.wait_s(failures)
+            failures += 1
             why = self.trouble or self._process.exitcode
             log.error("the %s ended (%s); again in %.0f s", self._name, why, wait_s)
             self._closed.wait(wait_s)

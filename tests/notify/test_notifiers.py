@@ -15,6 +15,7 @@ from tests.incidents.test_pipeline import OK, SECOND, STALL, START, WARN, Scene
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, Notifier
+from warren.delivery.backoff import Backoff
 from warren.errors import ConfigError, RefusedError
 from warren.incidents.model import Event, NotifierPolicy
 from warren.incidents.pipeline import IncidentPipeline
@@ -23,7 +24,7 @@ from warren.incidents.store.database import reading
 from warren.incidents.store.incidents import count_incidents
 from warren.incidents.store.notifications import Notification
 from warren.incidents.store.writer import StoreUpdate
-from warren.notify.delivery import FIRST_WAIT_S, LONGEST_WAIT_S, PATIENCE_MS, NotifierDelivery
+from warren.notify.delivery import BACKOFF, PATIENCE_MS, NotifierDelivery
 from warren.notify.notifiers import check_templates, office, refuse_bad_templates, send_sample
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.sample import sample_notification
@@ -108,7 +109,7 @@ def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiv
 def test_a_receiver_that_is_away_or_busy_gets_everything_in_order_once_it_is_back(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.notify.delivery.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("warren.notify.delivery.BACKOFF", Backoff(0.01, 60.0))
     receiver.answers += [500, 503, 429, 408]
     with Street(tmp_path, config_of(tmp_path, notifier(tmp_path, receiver.url))) as street:
         street.see(0, (STALL, 1))
@@ -126,7 +127,7 @@ def test_what_a_receiver_refuses_for_good_is_given_up_and_the_next_is_sent(
         street.see(0, (STALL, 1))
         street.see(1, (OK, 0))
         wait_for(lambda: len(receiver.got) == 2, "the end is told", 20)
-    assert "the receiver answered 404" in caplog.text
+    assert "the server answered 404" in caplog.text
     assert street.scene.book.next_notification("hook") is None
     assert count_incidents(tmp_path).letters == {("hook", "given_up"): 1, ("hook", "sent"): 1}
 
@@ -225,8 +226,8 @@ def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> Non
         waits.append((held.next_ms - now) / 1000)
         assert postman.deliver_next() == pytest.approx(waits[-1])
         now = held.next_ms
-    assert waits[0] == pytest.approx(FIRST_WAIT_S * 0.75)
-    assert waits[-1] == pytest.approx(LONGEST_WAIT_S * 0.75)
+    assert waits[0] == pytest.approx(BACKOFF.first_s * 0.75)
+    assert waits[-1] == pytest.approx(BACKOFF.longest_s * 0.75)
     assert sorted(waits) == waits
     now = START + PATIENCE_MS + 1
     postman.deliver_next()

@@ -13,6 +13,7 @@ from tests.kit.verdicts import SECOND, Verdicts
 from tests.kit.warrens import wait_for
 from tests.sinks.test_verdict_changes import OK, STALL, WARN
 from warren.config.sinks import KafkaSink
+from warren.delivery.backoff import Backoff
 from warren.delivery.sink_status import read_status
 from warren.sinks.spool import Spool
 from warren.sinks.worker import SinkWorker
@@ -226,7 +227,7 @@ def test_it_follows_by_itself_and_says_how_it_fares(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr("warren.sinks.delivery.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("warren.sinks.delivery.BACKOFF", Backoff(0.01, 30.0))
     monkeypatch.setattr("warren.sinks.change_feed.LOOK_S", 0.01)
     site.topic.is_away = True
     stop = threading.Event()

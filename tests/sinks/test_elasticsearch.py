@@ -13,6 +13,7 @@ from tests.kit.stores import SearchServer, deliver, deliver_through_a_kill, requ
 from tests.sinks.test_encode import AT_MS, ODD, points
 from warren.config.sinks import ElasticsearchSink, OpenSearchSink
 from warren.domain.windows import UNKNOWN
+from warren.errors import BusyError
 from warren.sinks.elasticsearch import ElasticsearchWriter
 
 TAGS = {"host": 'a "host"', "usage": "größe, 1=2\\"}
@@ -169,7 +170,7 @@ def test_a_template_that_is_there_stays_unless_told_otherwise(
 def test_documents_wait_while_the_template_is_refused(search: SearchServer) -> None:
     search.ask("PUT", "/_index_template/rival", {"index_patterns": ["rivals-*"], "priority": 500})
     with writing(search, "rivals") as writer:
-        with pytest.raises(ConnectionError, match="the template of indices is refused"):
+        with pytest.raises(BusyError, match="the template of indices is refused"):
             deliver(writer, points("g"), {}, AT_MS)
         assert httpx.get(f"{search.url}/rivals-{DAY}").status_code == httpx.codes.NOT_FOUND
         search.ask("DELETE", "/_index_template/rival")

@@ -16,7 +16,7 @@ from tests.kit.stores import InfluxDb, VictoriaMetrics, deliver, deliver_through
 from tests.sinks.test_encode import AT_MS, ODD, points
 from warren.config.sinks import InfluxSink
 from warren.domain.windows import UNKNOWN
-from warren.errors import RefusedError
+from warren.errors import BusyError, RefusedError
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.points import Points
 
@@ -100,7 +100,7 @@ def test_a_database_that_is_dropped_is_made_again(influxdb: InfluxDb) -> None:
     with writing(influxdb.url, "dropped") as writer:
         deliver(writer, points("before"), {}, AT_MS)
         influxdb.rows('DROP DATABASE "dropped"')
-        with pytest.raises(ConnectionError, match="404"):
+        with pytest.raises(BusyError, match="404"):
             deliver(writer, points("after"), {}, AT_MS)
         deliver(writer, points("after"), {}, AT_MS)
     assert [row["group"] for row in influxdb.rows("SELECT * FROM burrow_partition", "dropped")] == ["after"]
@@ -108,7 +108,7 @@ def test_a_database_that_is_dropped_is_made_again(influxdb: InfluxDb) -> None:
 
 def test_points_wait_for_the_retention_policy_that_is_asked_for(influxdb: InfluxDb) -> None:
     with writing(influxdb.url, "kept", retention_policy="long") as writer:
-        with pytest.raises(ConnectionError, match="retention policy not found"):
+        with pytest.raises(BusyError, match="retention policy not found"):
             deliver(writer, points("g"), {}, AT_MS)
         influxdb.rows('CREATE RETENTION POLICY "long" ON "kept" DURATION INF REPLICATION 1')
         deliver(writer, points("g"), {}, AT_MS)
@@ -137,7 +137,7 @@ def test_tags_of_a_sink_do_not_hide_those_of_points(influxdb: InfluxDb) -> None:
 
 def test_the_next_server_is_asked_when_one_is_away(influxdb: InfluxDb) -> None:
     with writing(influxdb.url, "second", urls=("http://127.0.0.1:1", influxdb.url)) as writer:
-        with pytest.raises(ConnectionError):
+        with pytest.raises(BusyError):
             deliver(writer, points("g"), {}, AT_MS)
         deliver(writer, points("g"), {}, AT_MS)
     assert len(influxdb.rows("SELECT * FROM burrow_partition", "second")) == 1
@@ -155,7 +155,7 @@ def test_who_may_only_write_writes_and_who_has_the_wrong_password_waits() -> Non
             server.rows(statement, user=root)
         with writing(server.url, "lag", username="writer", password="pencil") as writer:
             for _ in range(2):
-                with pytest.raises(ConnectionError, match="401"):
+                with pytest.raises(BusyError, match="401"):
                     deliver(writer, points("wrong"), {}, AT_MS)
         with writing(server.url, "lag", username="writer", password="pen") as writer:
             deliver(writer, points("right"), {}, AT_MS)

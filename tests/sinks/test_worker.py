@@ -11,8 +11,9 @@ import pytest
 from tests.kit.servers import Town
 from tests.kit.warrens import wait_for
 from warren.config.sinks import Sink
+from warren.delivery.backoff import Backoff
 from warren.delivery.sink_status import SinkStatus, read_status
-from warren.errors import RefusedError
+from warren.errors import BusyError, RefusedError
 from warren.sinks.points import Points
 from warren.sinks.worker import LEAST_STALE_MS, SinkWorker
 
@@ -111,7 +112,7 @@ def test_what_was_kept_is_delivered_after_a_restart(site: Site) -> None:
 def test_a_part_that_was_taken_is_not_sent_again(site: Site) -> None:
     site.worker.sample(site.now_ms)
     site.writer.mood = "half"
-    with pytest.raises(ConnectionError):
+    with pytest.raises(BusyError):
         site.worker.deliver_next()
     site.writer.mood = "well"
     site.drain()
@@ -145,8 +146,7 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr("warren.sinks.delivery.FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("warren.sinks.delivery.LONGEST_WAIT_S", 0.02)
+    monkeypatch.setattr("warren.sinks.delivery.BACKOFF", Backoff(0.01, 0.02))
     site.writer.mood = "away"
     site.worker.sample(site.now_ms)
     stop = threading.Event()

@@ -17,6 +17,7 @@ import pytest
 
 from tests.kit.servers import Client, server_config, within
 from warren.config import HttpServer
+from warren.delivery.backoff import Backoff
 from warren.errors import WarrenError
 from warren.web.process import WebServer
 
@@ -123,7 +124,7 @@ def test_it_comes_back_when_it_is_killed_and_ends_when_it_is_closed(
 def test_it_comes_back_even_if_its_address_is_taken_for_a_while(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.processes.AGAIN_S", (0.1, 0.2))
+    monkeypatch.setattr("warren.processes.RESTARTS", Backoff(0.1, 0.2))
     with socket.create_server(("127.0.0.1", 0)) as holder:
         address = f"127.0.0.1:{holder.getsockname()[1]}"
     config = server_config(tmp_path, http_servers={"web": HttpServer(address, name="web")})

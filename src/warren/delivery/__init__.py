@@ -1,1 +1,1 @@
-"""What sinks and notifiers share to deliver: the HTTP client, TLS, and the status they report."""
+"""What notifiers and sinks share to deliver: the HTTP client, TLS, the backoff, and the status that sinks report."""

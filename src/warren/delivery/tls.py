@@ -1,16 +1,24 @@
-"""Whom a notifier trusts."""
+"""TLS for whatever Warren delivers to."""
 
 import ssl
+from pathlib import Path
 
-from warren.config import Notifier
 
-
-def tls_of(notifier: Notifier) -> ssl.SSLContext:
-    """The machine's authorities and one more, or nobody's word at all, as it is configured."""
-    context = ssl.create_default_context()
-    if notifier.extra_ca is not None:
-        context.load_verify_locations(notifier.extra_ca)
-    if notifier.noverify:
+def tls_context(
+    *,
+    ca: Path | None = None,
+    extra_ca: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    is_verified: bool = True,
+) -> ssl.SSLContext:
+    """A client's TLS settings. `ca` replaces the system's certificate authorities, `extra_ca` adds to them."""
+    context = ssl.create_default_context(cafile=ca)
+    if extra_ca is not None:
+        context.load_verify_locations(extra_ca)
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
+    if not is_verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

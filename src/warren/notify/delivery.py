@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from warren.delivery.backoff import Backoff
 from warren.errors import BusyError, RefusedError
 from warren.incidents.store.notifications import NO_RESULT, Notification
 from warren.incidents.store.writer import IncidentStore
@@ -21,8 +22,7 @@ Raises RefusedError when it will never be taken, BusyError when it may be after 
 be at any time. A letter that follows another comes with the receipt of the first about its incident.
 """
 
-FIRST_WAIT_S = 1.0
-LONGEST_WAIT_S = 60.0
+BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 LEAST_WAIT_S = 0.05
 PATIENCE_MS = 86_400_000
 """After a day a letter is no news any more."""
@@ -91,9 +91,9 @@ class NotifierDelivery:
         now_ms = self._clock_ms()
         pause_s = (self._resume_ms - now_ms) / 1000
         # A clock that was set back must not hold anything for that long.
-        if 0 < pause_s <= LONGEST_WAIT_S:
+        if 0 < pause_s <= BACKOFF.longest_s:
             return pause_s
-        resting = now_ms + 1, now_ms + round(LONGEST_WAIT_S * 1000)
+        resting = now_ms + 1, now_ms + round(BACKOFF.longest_s * 1000)
         letter = self._book.next_notification(self._listener, resting) if self._may_send() else None
         if letter is None:
             return self._until_next(now_ms)
@@ -143,17 +143,13 @@ class NotifierDelivery:
         self._is_down = True
         # The receiver is left alone the longer the more it fails, and each letter too: one that it will not take does
         # not keep it from the others.
-        self._resume_ms = now_ms + round(self._wait_s(self._failures, least_s) * 1000)
+        self._resume_ms = now_ms + round(BACKOFF.wait_s(self._failures, least_s, self._chance) * 1000)
         self._failures += 1
-        next_ms = now_ms + round(self._wait_s(letter.attempts, least_s) * 1000)
+        next_ms = now_ms + round(BACKOFF.wait_s(letter.attempts, least_s, self._chance) * 1000)
         self._book.put_down(
             letter.key,
             lambda held: replace(held, attempts=letter.attempts + 1, next_ms=next_ms, trouble=trouble[:TROUBLE_MOST]),
         )
-
-    def _wait_s(self, failures: int, least_s: float) -> float:
-        longest_s: float = min(FIRST_WAIT_S * 2 ** min(failures, 10), LONGEST_WAIT_S)
-        return max(longest_s * (0.5 + 0.5 * self._chance()), min(least_s, LONGEST_WAIT_S))
 
     def _give_up(self, letter: Notification, now_ms: int, trouble: str) -> None:
         log.error("notifier %s: %s of %s was not sent: %s", self._listener, letter.event, letter.group, trouble)

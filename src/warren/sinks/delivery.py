@@ -1,21 +1,21 @@
 """The way out: what waits is delivered in order, again and again until it is taken; and how that goes."""
 
 import logging
-import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from warren.delivery.backoff import Backoff
 from warren.delivery.sink_status import SinkStatus, write_status
-from warren.errors import RefusedError
+from warren.errors import BusyError, RefusedError
 from warren.sinks.intervals import Intervals
 from warren.sinks.spool import Spool
 
 log = logging.getLogger(__name__)
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 30.0
+BACKOFF = Backoff(first_s=1.0, longest_s=30.0)
 LOOK_S = 0.5
 
 
@@ -112,10 +112,9 @@ class Delivery(ABC):
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing is lost
                 if not failures:
                     log.warning("sink %s: %s; it is tried again", self._name, in_short(error))
-                longest = min(FIRST_WAIT_S * 2**failures, LONGEST_WAIT_S)
-                failures = min(failures + 1, 10)
                 self._notes.note(self._waiting, trouble=in_short(error))
-                stop.wait(longest * (0.5 + 0.5 * random.random()))  # noqa: S311 - only so that not all come at once
+                stop.wait(BACKOFF.wait_s(failures, error.wait_s if isinstance(error, BusyError) else 0.0))
+                failures += 1
 
 
 class Requests(Delivery):
@@ -146,7 +145,7 @@ class Requests(Delivery):
             self._notes.note(self._spool, delivered_ms=batch.at_ms, trouble="")
             return True
         self._spool.replace(batch, left)
-        raise ConnectionError("the server has taken a part, and asks for the rest later")
+        raise BusyError("the server has taken a part, and asks for the rest later")
 
     def close(self) -> None:
         """Nothing more is delivered."""

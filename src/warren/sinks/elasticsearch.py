@@ -10,8 +10,8 @@ import httpx
 import orjson
 
 from warren.config.sinks import ElasticsearchSink
-from warren.errors import RefusedError
-from warren.sinks.client import SinkClient
+from warren.delivery.http_client import HttpClient
+from warren.errors import BusyError, RefusedError
 from warren.sinks.encode import Documents
 from warren.sinks.points import Points
 
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 DOCUMENTS = 5_000
 """In one request."""
 IS_THERE = 409
+FILTER_PATH = "errors,items.*.status,items.*.error.type,items.*.error.reason"
+"""What of an answer is asked for."""
 TRY_AGAIN = frozenset({401, 403, 404, 408, 429, 500, 502, 503, 504})
 """Of the moment, or until somebody mends an account, takes a block off an index, or makes one."""
 
@@ -30,7 +32,7 @@ class ElasticsearchWriter:
     def __init__(self, sink: ElasticsearchSink) -> None:
         self._sink = sink
         token = {"Authorization": f"Bearer {sink.auth_bearer_token}"} if sink.auth_bearer_token else {}
-        self._client = SinkClient(sink, token)
+        self._client = HttpClient.for_sink(sink, token)
         self._documents = Documents(sink.index_name)
         self._has_template = not sink.manage_template
 
@@ -50,34 +52,30 @@ class ElasticsearchWriter:
             headers["Content-Encoding"] = "gzip"
         else:
             body = gzip.decompress(request)
-        answer = self._client.ask(
-            "POST", "/_bulk", body, headers, filter_path="errors,items.*.status,items.*.error.type,items.*.error.reason"
-        )
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            raise ConnectionError(f"the server answered 404: {answer.text[:200]}")
+        answer = self._client.send("POST", "/_bulk", body, headers, query={"filter_path": FILTER_PATH})
         said = orjson.loads(answer.content)
         return _left(request, said["items"]) if said.get("errors") else None
 
     def _make_template(self) -> None:
         path = f"/_index_template/{self._sink.template_name}"
-        is_there = self._client.ask("GET", path).status_code != httpx.codes.NOT_FOUND
-        if not is_there or self._sink.overwrite_template:
+        exists = self._client.send("GET", path, accepted={httpx.codes.NOT_FOUND}).is_success
+        if not exists or self._sink.overwrite_template:
             try:
                 self._put_template(path)
             except RefusedError as error:
                 # It is no fault of the documents: they wait.
-                raise ConnectionError(f"the template of indices is refused: {error}") from None
+                raise BusyError(f"the template of indices is refused: {error}") from None
         self._has_template = True
 
     def _put_template(self, path: str) -> None:
         headers = {"Content-Type": "application/json"}
         try:
-            self._client.ask("PUT", path, orjson.dumps(template(self._sink)), headers)
+            self._client.send("PUT", path, orjson.dumps(template(self._sink)), headers)
         except RefusedError as error:
             if self._sink.lifecycle is None:
                 raise
             log.warning("sink %s: the server has no lifecycles, or not this one: %s", self._sink.name, error)
-            self._client.ask("PUT", path, orjson.dumps(template(self._sink, has_lifecycle=False)), headers)
+            self._client.send("PUT", path, orjson.dumps(template(self._sink, has_lifecycle=False)), headers)
 
     def close(self) -> None:
         """Give the connections back."""

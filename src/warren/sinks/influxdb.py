@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import httpx
 
 from warren.config.sinks import InfluxSink
-from warren.errors import RefusedError
-from warren.sinks.client import SinkClient
+from warren.delivery.http_client import HttpClient
+from warren.errors import BusyError, RefusedError
 from warren.sinks.encode import line_protocol
 from warren.sinks.points import Points
 
@@ -24,7 +24,7 @@ class InfluxWriter:
     def __init__(self, sink: InfluxSink) -> None:
         self._sink = sink
         token = {"Authorization": f"Token {sink.token}"} if sink.token else {}
-        self._client = SinkClient(sink, token)
+        self._client = HttpClient.for_sink(sink, token)
         self._is_made = sink.skip_database_creation or sink.is_v2
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:
@@ -43,30 +43,23 @@ class InfluxWriter:
             headers["Content-Encoding"] = "gzip"
         else:
             request = gzip.decompress(request)
+        query: dict[str, str | None] = {"precision": "ns"}
         if sink.is_v2:
-            query = {"org": sink.organization or "", "bucket": sink.bucket or sink.database, "precision": "ns"}
-            answer = self._client.ask("POST", "/api/v2/write", request, headers, **query)
+            query |= {"org": sink.organization or "", "bucket": sink.bucket or sink.database}
         else:
-            answer = self._client.ask(
-                "POST",
-                "/write",
-                request,
-                headers,
-                db=sink.database,
-                rp=sink.retention_policy,
-                consistency=sink.write_consistency,
-                precision="ns",
-            )
-        if answer.status_code == httpx.codes.NOT_FOUND:
+            query |= {"db": sink.database, "rp": sink.retention_policy, "consistency": sink.write_consistency}
+        path = "/api/v2/write" if sink.is_v2 else "/write"
+        answer = self._client.send("POST", path, request, headers, query=query, accepted={httpx.codes.NOT_FOUND})
+        if not answer.is_success:
             self._is_made = sink.skip_database_creation or sink.is_v2
-            raise ConnectionError(f"the server answered 404: {answer.text[:200]}")
+            raise BusyError(f"the server answered 404: {answer.text[:200]}")
         return None
 
     def _make(self) -> None:
         name = self._sink.database.replace("\\", "\\\\").replace('"', '\\"')
         try:
-            self._client.ask("POST", "/query", q=f'CREATE DATABASE "{name}"')
-        except (RefusedError, ConnectionError) as error:
+            self._client.send("POST", "/query", query={"q": f'CREATE DATABASE "{name}"'})
+        except (RefusedError, BusyError) as error:
             # Who may only write, may well write to one that is there.
             log.warning("sink %s: the database %s was not made: %s", self._sink.name, self._sink.database, error)
         self._is_made = True

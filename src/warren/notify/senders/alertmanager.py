@@ -31,7 +31,7 @@ class AlertmanagerSender:
         self._notifier = notifier
         self._links = links
         self._clock_s = clock_s
-        self._client = HttpClient(notifier)
+        self._client = HttpClient.for_notifier(notifier)
 
     def __call__(self, letter: Notification) -> None:
         """Send an alert; RefusedError when it will never be taken."""

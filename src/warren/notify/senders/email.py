@@ -7,7 +7,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 
 from warren.config import Notifier
-from warren.delivery.tls import tls_of
+from warren.delivery.tls import tls_context
 from warren.errors import RefusedError
 from warren.incidents.store.notifications import Notification
 from warren.notify.links import Links
@@ -29,7 +29,7 @@ class EmailSender:
         self._server = notifier.server
         self._port = notifier.port or PORT
         self._composer: MessageTemplates = templates_of(notifier, links)
-        self._tls = tls_of(notifier)
+        self._tls = tls_context(extra_ca=notifier.extra_ca, is_verified=not notifier.noverify)
 
     def __call__(self, letter: Notification) -> None:
         """Send a letter; RefusedError when the server will never take it."""

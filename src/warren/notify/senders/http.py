@@ -22,7 +22,7 @@ class HttpSender:
         self._composer: MessageTemplates = templates_of(notifier, links)
         self._url_open = line_template(notifier.url_open, notifier, "url-open")
         self._url_close = line_template(notifier.url_close or notifier.url_open, notifier, "url-close")
-        self._client = HttpClient(notifier)
+        self._client = HttpClient.for_notifier(notifier)
 
     def __call__(self, letter: Notification) -> None:
         """Send a letter; RefusedError when the receiver will never take it."""

@@ -36,7 +36,7 @@ class SlackWebhook:
         assert notifier.url_open is not None
         self._url = notifier.url_open
         self._words = _words_of(notifier, links)
-        self._client = HttpClient(notifier)
+        self._client = HttpClient.for_notifier(notifier)
 
     def __call__(self, letter: Notification) -> None:
         """Say a letter; RefusedError when Slack will never take it."""
@@ -57,7 +57,7 @@ class SlackBot:
         self._notifier = notifier
         self._api = api or API
         self._words = _words_of(notifier, links)
-        self._client = HttpClient(notifier)
+        self._client = HttpClient.for_notifier(notifier)
 
     def __call__(self, letter: Notification) -> str | None:
         """Say a letter, and give where it stands if it begins a thread; RefusedError when Slack will never take it."""
