@@ -23,6 +23,7 @@ import orjson
 from tests.kit.debian import debian_files
 from tests.kit.warrens import wait_for
 from warren.demo.broker import _free_ports
+from warren.errors import BusyError
 from warren.java import _IVY_SETTINGS, _ivy_jar, _lock, _making, _run_ivy, cache_dir, java_home
 from warren.sinks.points import Points
 from warren.sinks.worker import Writer
@@ -310,7 +311,7 @@ def deliver_all(writer: Writer, requests: Iterable[bytes]) -> tuple[int, int]:
             try:
                 rest = writer.deliver(left, place)
                 left = None if rest is None else gzip.compress(rest)
-            except ConnectionError:
+            except BusyError:
                 away += 1
                 assert away < MOST_TRIES, "the server stays away"
                 time.sleep(0.05)

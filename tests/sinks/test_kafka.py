@@ -17,6 +17,7 @@ from tests.sinks.test_verdict_changes import OK, STALL, WARN
 from warren.config.sinks import KafkaSink
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
+from warren.errors import BusyError
 from warren.sinks.kafka import HEADER, KafkaWriter
 from warren.sinks.spool import Spool
 from warren.sinks.worker import SinkWorker
@@ -140,7 +141,7 @@ def test_an_older_self_cannot_write_any_more(kafka: Kafka, topic: str) -> None:
     with writing(kafka, topic) as old, writing(kafka, topic) as new:
         send(old, "a", 1)
         send(new, "b", 2)
-        with pytest.raises(ConnectionError):
+        with pytest.raises(BusyError):
             send(old, "c", 3)
         # As a new one it knows what was sent meanwhile.
         send(old, "b", 2)

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from warren.config.sinks import KafkaSink
 from warren.domain.text_columns import bytes_of, joined, json_strings
+from warren.errors import BusyError
 from warren.sinks.encode import telegraf_json
 from warren.sinks.points import Points
 
@@ -53,7 +54,7 @@ class KafkaWriter:
         except KafkaException as error:
             # What has become of it the topic will tell.
             self._producer = None
-            raise ConnectionError(error.args[0].str()) from None
+            raise BusyError(error.args[0].str()) from None
 
     def _begin(self) -> None:
         producer = Producer({**self._settings, "transactional.id": self._name, "compression.type": "zstd"})
