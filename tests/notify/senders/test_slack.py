@@ -126,7 +126,7 @@ def test_the_end_changes_the_first_message_and_is_an_answer_too(slack: Receiver)
 
 def test_an_end_that_is_tried_again_is_answered_once(slack: Receiver) -> None:
     slack.says[UPDATE] = [{"ok": False, "error": "internal_error"}, TAKEN]
-    with pytest.raises(ConnectionError):
+    with pytest.raises(BusyError):
         say(slack, replace(CLOSE, receipt=FIRST))
     say(slack, replace(CLOSE, receipt=FIRST))
     assert [one.path for one in slack.got] == [UPDATE, UPDATE, POST]
