@@ -7,7 +7,7 @@ import httpx
 
 from warren.config import Notifier
 from warren.delivery.http_client import HttpClient
-from warren.errors import RefusedError
+from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event
 from warren.incidents.store.notifications import Notification
 from warren.notify.links import Links
@@ -99,7 +99,7 @@ class SlackBot:
             return said
         word = one_line(str(said.get("error")))
         if word in TRY_AGAIN:
-            raise ConnectionError(f"Slack answered {word}")
+            raise BusyError(f"Slack answered {word}")
         raise SlackError(word)
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ def _said(answer: httpx.Response) -> Payload:
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise ConnectionError("the answer is not one of Slack")
+        raise BusyError("the answer is not one of Slack")
     return said
 
 
