@@ -28,7 +28,9 @@ _COLUMNS = [
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
 ]  # fmt: skip
 
-StatusName = Annotated[str, Meta(extra_json_schema={"enum": [status.name for status in Status]})]
+StatusName = Annotated[
+    str, Meta(title="Status", extra_json_schema={"enum": [status.name for status in sorted(Status)]})
+]
 """The name of a status; the schema lists the names in the order of severity."""
 Complete = Annotated[float, Meta(description="Share of the window that is filled")]
 TimeMs = Annotated[int, Meta(description="Milliseconds since 1970")]

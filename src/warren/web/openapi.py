@@ -1,13 +1,16 @@
-"""The API described, as OpenAPI 3.1, from the table of its paths."""
+"""The OpenAPI 3.1 description of the API, made from the table of endpoints and the types of their answers."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
 
 from warren import __version__
+from warren.web.answers.endpoints import FIELDS
 from warren.web.cluster_lag import LIMIT_MOST, STARS_MOST
-from warren.web.http import Endpoint
+from warren.web.http import JSON, Endpoint, Handler
 from warren.web.incidents import BEFORE_MOST, INCIDENTS, INCIDENTS_MOST
-from warren.web.request_bodies import ACKNOWLEDGEMENT, SILENCE
+from warren.web.request_bodies import AcknowledgementBody, SilenceBody
 
 _NAMES = {
     "cluster": "A cluster, by the name of its section",
@@ -72,34 +75,63 @@ _QUERIES: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
     ),
     "/v3/groups": (("topic", "Only groups that read a topic of this name", {"type": "string"}),),
 }
-_ERROR = {"description": "An error, in Burrow's words", "content": {"application/json": {}, "text/plain": {}}}
 _TEXTS = {
     "/burrow/admin": ("text/plain",),
     "/burrow/admin/ready": ("text/plain",),
+    "/metrics": ("text/plain", "application/openmetrics-text"),
     "/docs": ("text/html",),
     "/": ("text/html",),
     "/assets/{asset}": ("text/javascript", "text/css", "image/svg+xml"),
 }
 
 
+class RequestInfo(msgspec.Struct):
+    """The path that was requested and the host that answers."""
+
+    url: str
+    host: str
+
+
+class LogLevelBody(msgspec.Struct):
+    """The level to be set."""
+
+    level: Literal["trace", "debug", "info", "warn", "warning", "error", "fatal"]
+
+
+_ENVELOPE = {"error": bool, "message": str, "request": RequestInfo}
+"""The fields of every JSON answer."""
+_BODIES: dict[str, tuple[type[msgspec.Struct], dict[str, Any]]] = {
+    "/v3/admin/loglevel": (LogLevelBody, {"level": "info"}),
+    "/v3/incidents/{incident}/acknowledge": (AcknowledgementBody, {"by": "ann", "why": "restarting the consumer"}),
+    "/v3/silences": (SilenceBody, {"cluster": "*", "group": "payments-*", "hours": 4, "by": "ann", "why": "a release"}),
+}
+
+
 def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole description."""
-    paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        paths[route.path] = {
-            method.lower(): _operation(route.path, method, str(handler.answer.__doc__), is_open=handler.is_open)
+    types = [*_ENVELOPE.values(), *(body for body, _ in _BODIES.values())]
+    types += [hint for fields in FIELDS.values() for hint in fields.values()]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    components["SilenceBody"]["oneOf"] = [{"required": ["hours"]}, {"required": ["until"]}]
+    schema_of = dict(zip(types, schemas, strict=True))
+    paths = {
+        route.path: {
+            method.lower(): _operation(schema_of, route.path, method, handler)
             for method, handler in route.handlers.items()
         }
+        for route in routes
+    }
+    enums: dict[str, Any] = {}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Warren",
             "version": __version__,
-            "summary": "Burrow's HTTP API, and what Warren adds to it.",
+            "summary": "Burrow's HTTP API and Warren's extensions of it.",
         },
-        "paths": paths,
+        "paths": _with_named_enums(paths, enums),
         "components": {
-            "schemas": {"Answer": _ANSWER},
+            "schemas": _with_named_enums(components, enums) | enums,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "password": {"type": "http", "scheme": "basic"},
@@ -109,64 +141,54 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-_ANSWER = {
-    "type": "object",
-    "required": ["error", "message", "request"],
-    "properties": {
-        "error": {"type": "boolean"},
-        "message": {"type": "string"},
-        "request": {
-            "type": "object",
-            "required": ["url", "host"],
-            "properties": {"url": {"type": "string"}, "host": {"type": "string"}},
-        },
-    },
-}
+def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Handler) -> dict[str, Any]:
+    summary = str(handler.answer.__doc__)
+    success: dict[str, Any] = {
+        "description": summary,
+        "content": _content(schema_of, path, FIELDS.get(f"{method} {path}")),
+    }
+    failure = {"description": "An error", "content": _content(schema_of, path, {}) | {"text/plain": {}}}
+    responses = {"200": success, "4XX": failure}
+    if path == "/burrow/admin/ready":
+        responses["503"] = {"description": "Not ready, and why", "content": {"text/plain": {}}}
+    if path.endswith(("{consumer}/status", "{consumer}/lag")):
+        content = success["content"] | {"text/plain": {}}
+        responses["404"] = {"description": "The group is unknown: its status is NOTFOUND", "content": content}
+    operation = {"summary": summary.rstrip("."), "parameters": _parameters(path), "responses": responses}
+    if method == "POST":
+        body, example = _BODIES[path]
+        content = {JSON: {"schema": schema_of[body], "example": example}}
+        operation["requestBody"] = {"required": True, "content": content}
+    return operation | ({"security": []} if handler.is_open else {})
 
 
-def _operation(path: str, method: str, summary: str, *, is_open: bool) -> dict[str, Any]:
-    parameters: list[dict[str, Any]] = [
-        {
-            "name": part[1:-1],
-            "in": "path",
-            "required": True,
-            "description": _NAMES[part[1:-1]],
-            "schema": {"type": "string", "minLength": 1},
-        }
-        for part in path.split("/")
-        if part.startswith("{")
-    ]
-    parameters += [
+def _parameters(path: str) -> list[dict[str, Any]]:
+    name = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    return [{"name": part, "description": _NAMES[part], **name} for part in names] + [
         {"name": name, "in": "query", "description": text, "schema": schema}
         for name, text, schema in _QUERIES.get(path, ())
     ]
-    responses = {"200": {"description": summary, "content": _content(path)}, "4XX": _ERROR}
-    if path == "/burrow/admin/ready":
-        responses["503"] = {"description": "Not ready, and why", "content": {"text/plain": {}}}
-    found: dict[str, Any] = {"summary": summary.rstrip("."), "parameters": parameters, "responses": responses}
-    if method == "POST":
-        schema, example = _BODIES[path]
-        content = {"application/json": {"schema": schema, "example": example}}
-        found["requestBody"] = {"required": True, "content": content}
-    if is_open:
-        found["security"] = []
-    return found
 
 
-_LEVELS = ["trace", "debug", "info", "warn", "warning", "error", "fatal"]
-_LEVEL = {"type": "object", "required": ["level"], "properties": {"level": {"enum": _LEVELS}}}
-_BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "/v3/admin/loglevel": (_LEVEL, {"level": "info"}),
-    "/v3/incidents/{incident}/acknowledge": (ACKNOWLEDGEMENT, {"by": "ann", "why": "I look into it"}),
-    "/v3/silences": (SILENCE, {"cluster": "*", "group": "payments-*", "hours": 4, "by": "ann", "why": "a release"}),
-}
-
-
-def _content(path: str) -> dict[str, Any]:
-    if path == "/metrics":
-        return {"text/plain": {}, "application/openmetrics-text": {}}
-    if path == "/openapi.json":
-        return {"application/json": {"schema": {"type": "object"}}}
-    if path in _TEXTS:
+def _content(schema_of: Mapping[Any, Any], path: str, fields: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The content of an answer by media type."""
+    if path in _TEXTS and fields is None:
         return {kind: {} for kind in _TEXTS[path]}
-    return {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}}
+    if fields is None:
+        return {JSON: {"schema": {"type": "object"}}}
+    properties = {name: schema_of[hint] for name, hint in {**_ENVELOPE, **fields}.items()}
+    return {JSON: {"schema": {"type": "object", "required": list(properties), "properties": properties}}}
+
+
+def _with_named_enums(schema: Any, enums: dict[str, Any]) -> Any:  # noqa: ANN401
+    """The same schema in which each enum with a title is a reference to the component of that name."""
+    if isinstance(schema, list):
+        return [_with_named_enums(item, enums) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "enum" in schema and "title" in schema:
+        enums[schema["title"]] = {"type": "string", "enum": schema["enum"]}
+        about = {"description": schema["description"]} if "description" in schema else {}
+        return {"$ref": f"#/components/schemas/{schema['title']}", **about}
+    return {name: _with_named_enums(item, enums) for name, item in schema.items()}

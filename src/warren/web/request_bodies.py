@@ -2,15 +2,14 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from warren.domain.matching import MAX_PATTERN_CHARS
+from warren.domain.matching import ANY, MAX_PATTERN_CHARS
 from warren.errors import RequestError
 from warren.web.http import JSON, Request
-
-Schema = dict[str, Any]
 
 BY_MOST, WHY_MOST = 100, 500
 HOURS_MOST = 24 * 365
@@ -21,6 +20,17 @@ _NEVER = ("Cc", "Cs", "Zl", "Zp")
 _LINE = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _ANY = f"^[^{_LINE}]*$"
 _SOME = rf"^[^{_LINE}]*[^\s{_LINE}][^{_LINE}]*$"
+
+
+NamePattern = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_PATTERN_CHARS,
+        pattern=_ANY,
+        description="Name in which * stands for any characters and ? for any single one",
+    ),
+]
 
 
 def fields_in(request: Request, allowed: Sequence[str]) -> Mapping[str, Any]:
@@ -80,40 +90,29 @@ def _is_one_line(text: str) -> bool:
     return not any(unicodedata.category(char) in _NEVER for char in text)
 
 
-def _said(most: int, text: str, pattern: str = _SOME) -> Schema:
-    return {"type": "string", "maxLength": most, "pattern": pattern, "description": text}
+By = Annotated[
+    str,
+    Meta(
+        max_length=BY_MOST,
+        pattern=_SOME,
+        description="Who does this; optional for users who authenticate with a name and password",
+    ),
+]
 
 
-def _pattern(what: str) -> Schema:
-    return {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_PATTERN_CHARS,
-        "pattern": _ANY,
-        "default": "*",
-        "description": f"Which {what}: * stands for any characters, ? for any one",
-    }
+class AcknowledgementBody(Struct, forbid_unknown_fields=True):
+    """An acknowledgement to be made."""
+
+    by: By
+    why: Annotated[str, Meta(max_length=WHY_MOST, pattern=_ANY, description="What is done about the incident")] = ""
 
 
-_BY = _said(BY_MOST, "Who says so; may be left out by whoever comes with a name and password")
+class SilenceBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A silence to be made; it has either `hours` or `until`."""
 
-ACKNOWLEDGEMENT: Schema = {
-    "type": "object",
-    "required": ["by"],
-    "additionalProperties": False,
-    "properties": {"by": _BY, "why": _said(WHY_MOST, "What is done about it", _ANY)},
-}
-SILENCE: Schema = {
-    "type": "object",
-    "required": ["by", "why"],
-    "additionalProperties": False,
-    "properties": {
-        "cluster": _pattern("clusters"),
-        "group": _pattern("groups"),
-        "hours": {"type": "integer", "minimum": 1, "maximum": HOURS_MOST, "description": "How long, from now on"},
-        "until": {"type": "integer", "minimum": 1, "description": "Until when, in milliseconds; a year ahead at most"},
-        "by": _BY,
-        "why": _said(WHY_MOST, "Why nobody needs to hear of them"),
-    },
-    "oneOf": [{"required": ["hours"]}, {"required": ["until"]}],
-}
+    cluster: NamePattern = ANY
+    group: NamePattern = ANY
+    hours: Annotated[int, Meta(ge=1, le=HOURS_MOST, description="Duration from now on")] | UnsetType = UNSET
+    until: Annotated[int, Meta(ge=1, description="Milliseconds since 1970, a year ahead at most")] | UnsetType = UNSET
+    by: By
+    why: Annotated[str, Meta(max_length=WHY_MOST, pattern=_SOME, description="The reason of the silence")]

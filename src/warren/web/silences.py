@@ -16,10 +16,10 @@ from warren.web.auth import user_of
 from warren.web.http import Request, Response
 from warren.web.incidents import IncidentEndpoints
 from warren.web.request_bodies import (
-    ACKNOWLEDGEMENT,
     BY_MOST,
-    SILENCE,
     WHY_MOST,
+    AcknowledgementBody,
+    SilenceBody,
     fields_in,
     pattern_in,
     said_in,
@@ -46,7 +46,7 @@ class SilenceEndpoints:
 
     def acknowledge(self, request: Request) -> Response:
         """Say that somebody has an incident in hand."""
-        sent = fields_in(request, tuple(ACKNOWLEDGEMENT["properties"]))
+        sent = fields_in(request, AcknowledgementBody.__struct_fields__)
         by, why = _by(request, sent), said_in(sent, "why", WHY_MOST, least=0)
         incident = self._open_entry(request).incident
         self._put_down(Acknowledgement(incident.id, self._clock_ms(), by, why))
@@ -70,7 +70,7 @@ class SilenceEndpoints:
 
     def silence(self, request: Request) -> Response:
         """Tell nobody about some groups for a while."""
-        sent = fields_in(request, tuple(SILENCE["properties"]))
+        sent = fields_in(request, SilenceBody.__struct_fields__)
         now_ms = self._clock_ms()
         silence = Silence(
             str(uuid.uuid4()),

@@ -1,0 +1,112 @@
+"""The answers about clusters, and about the state of Warren itself."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from warren.snapshot.status import StatusName, TimeMs
+from warren.web.answers.groups import Growth, NamedGroup, Since, StatusCounts, UnknownSince
+
+GroupCounts = Annotated[StatusCounts, Meta(description="Number of groups by status")]
+WorstStatus = Annotated[StatusName, Meta(description="The most severe status of its groups")]
+
+
+class ClusterSummary(Struct):
+    """A cluster as a whole; fields that are not required are missing until it is judged for the first time."""
+
+    name: str
+    status: WorstStatus
+    totallag: int
+    groups: GroupCounts
+    partitions: Annotated[StatusCounts, Meta(description="Number of partitions by status")]
+    unknown_since: UnknownSince | UnsetType = UNSET
+    error_message: Annotated[str | UnsetType | None, Meta(description="Why the cluster cannot be judged")] = UNSET
+    catching_up: Annotated[bool | UnsetType, Meta(description="Whether old commits are still being read")] = UNSET
+    judged_at: int | UnsetType | None = UNSET
+
+
+class ClusterHistoryPoint(Struct):
+    """A cluster at one time."""
+
+    time: TimeMs
+    status: WorstStatus
+    known: Annotated[bool, Meta(description="Whether the cluster could be judged")]
+    totallag: int
+    groups: GroupCounts
+
+
+class ClusterHistoryColumns(Struct):
+    """All clusters over time; one list per column, one item per cluster and time."""
+
+    time_ms: list[TimeMs]
+    cluster: list[str]
+    worst_status: Annotated[list[int], Meta(description="Burrow's status numbers")]
+    is_known: list[bool]
+    totallag: list[int]
+    groups_ok: list[int]
+    groups_warn: list[int]
+    groups_err: list[int]
+
+
+class WorstGroup(NamedGroup):
+    """A group that is not OK, with its most severe partition."""
+
+    totallag: int
+    growth: Growth
+    since: Since
+    partition_status: StatusName
+    topic: str
+    partition: int
+    reason: str
+
+
+class ChangedGroup(NamedGroup):
+    """A group whose status has changed."""
+
+    before: Annotated[StatusName | None, Meta(description="The status before; null if the group is new")]
+    since: Since
+
+
+class SinkSummary(Struct):
+    """A sink and its deliveries; one interval is one sample of all lags."""
+
+    name: str
+    class_name: str = field(name="class")
+    state: Literal["starting", "well", "behind", "trouble"]
+    interval: Annotated[float, Meta(description="Seconds between samples")]
+    points: Annotated[int, Meta(description="Points per interval")]
+    delivered: Annotated[int | None, Meta(description="Time of the last delivered interval")]
+    waiting: Annotated[int, Meta(description="Intervals that are not delivered yet")]
+    waiting_bytes: int
+    oldest: Annotated[int | None, Meta(description="Time of the oldest interval that is not delivered yet")]
+    dropped: Annotated[int, Meta(description="Intervals dropped to make room, since the process started")]
+    refused: Annotated[int, Meta(description="Requests that the server refused, since the process started")]
+    trouble: Annotated[str, Meta(description="The last error; empty if there is none")]
+
+
+class LeadershipSummary(Struct):
+    """Whether this Warren sends notifications: it does if it is `alone` or `active`."""
+
+    state: Literal["alone", "active", "standby", "away", "stopped", "unknown"]
+    why: str
+    since: int | UnsetType | None = UNSET
+
+
+class Overview(Struct):
+    """All clusters at a glance."""
+
+    now: TimeMs
+    not_ready: Annotated[str | None, Meta(description="Why the verdicts are not current; null if they are")]
+    sequence: Annotated[int | None, Meta(description="The snapshot's number")]
+    judged_at: int | None
+    trigger_ms: Annotated[int | None, Meta(description="How often a cycle runs")]
+    cycle_ms: Annotated[int | None, Meta(description="How long the last cycle took")]
+    backlog: Annotated[int, Meta(description="Records of the offsets topics that are not read yet")]
+    rejects: Annotated[dict[str, int], Meta(description="Records that could not be decoded, by cluster")]
+    groups: int
+    partitions: int
+    clusters: list[ClusterSummary]
+    worst: list[WorstGroup]
+    changed: Annotated[list[ChangedGroup], Meta(description="Changes of the last hour, newest first")]
+    notifying: LeadershipSummary
+    sinks: list[SinkSummary]
