@@ -1,12 +1,12 @@
 """The manifest: the only commit point. What it names is the snapshot, what it does not name does not exist."""
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+
+import msgspec
 
 from warren.errors import CorruptSnapshot
-from warren.snapshot.requests import PipelineRequest, to_request
+from warren.snapshot.requests import PipelineRequest
 
 FORMAT = 1
 
@@ -164,40 +164,21 @@ class Manifest:
 
 def to_json(manifest: Manifest) -> bytes:
     """The manifest as it is stored."""
-    return json.dumps(asdict(manifest), separators=(",", ":"), ensure_ascii=False).encode()
+    return msgspec.json.encode(manifest)
 
 
 def from_json(data: bytes) -> Manifest:
-    """The manifest back from its bytes; anything else than a whole one is a CorruptSnapshot."""
+    """The manifest back from its bytes; CorruptSnapshot for anything but a whole manifest of this format."""
     try:
-        raw = json.loads(data)
-        if raw["format"] != FORMAT:
+        written = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        written_format = bytes(written.pop("format", b"(none)")).decode()
+        if written_format != str(FORMAT):
             raise CorruptSnapshot(
-                f"manifest format {raw['format']} is not {FORMAT}: written by another version of Warren"
+                f"manifest format {written_format} is not {FORMAT}: written by another version of Warren"
             )
-        return _manifest(raw)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CorruptSnapshot(f"a manifest that cannot be read: {error!r}") from error
-
-
-def _manifest(raw: dict[str, Any]) -> Manifest:
-    fields = dict(raw)
-    fields["buckets"] = tuple(
-        Bucket(**{**b, "partitions": File(**b["partitions"]), "groups": File(**b["groups"])}) for b in raw["buckets"]
-    )
-    fields["heads"] = tuple(
-        HeadSample(File(**h["heads"]), File(**h["layout"]), {c: (t[0], t[1]) for c, t in h["taken_ms"].items()})
-        for h in raw["heads"]
-    )
-    fields["clusters"] = {name: _cluster(c) for name, c in raw["clusters"].items()}
-    fields["requests"] = tuple(to_request(request) for request in raw["requests"])
-    return Manifest(**fields)
-
-
-def _cluster(raw: dict[str, Any]) -> ClusterState:
-    sources = {
-        topic: Source(s["topic_id"], {int(p): Position(**pos) for p, pos in s["positions"].items()})
-        for topic, s in raw["sources"].items()
-    }
-    skew = tuple(raw["skew"]) if raw["skew"] else None
-    return ClusterState(**{**raw, "sources": sources, "skew": skew})
+        unknown = written.keys() - {attribute.name for attribute in fields(Manifest)}
+        if unknown:
+            raise CorruptSnapshot(f"a manifest with unknown fields: {', '.join(sorted(unknown))}")
+        return msgspec.json.decode(data, type=Manifest)
+    except (ValueError, RecursionError) as error:
+        raise CorruptSnapshot(f"a manifest that cannot be read: {error}") from error

@@ -1,20 +1,18 @@
 """What other processes ask of the pipeline: one file each in the data directory, taken up by the next cycle."""
 
-import json
 import logging
 import os
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from warren.durable import sync
 
 log = logging.getLogger(__name__)
-
-_LAST_MS = 2**53
 
 
 class RequestKind(StrEnum):
@@ -24,31 +22,16 @@ class RequestKind(StrEnum):
     LOGLEVEL = "loglevel"
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineRequest:
+class PipelineRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that is asked for; a deletion without a topic means the whole group."""
 
     id: str
     kind: RequestKind
-    asked_at_ms: int
+    asked_at_ms: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     cluster: str = ""
     group: str = ""
     topic: str | None = None
     level: str = ""
-
-
-def to_request(raw: Any) -> PipelineRequest:  # noqa: ANN401 - whatever JSON holds
-    """A request back from its JSON; ValueError, TypeError or LookupError when it is anything else."""
-    request = PipelineRequest(**{**raw, "kind": RequestKind(raw["kind"])})
-    texts = (request.id, request.cluster, request.group, request.level, "" if request.topic is None else request.topic)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a name is not a text")
-    if type(request.asked_at_ms) is not int or not 0 <= request.asked_at_ms <= _LAST_MS:
-        raise ValueError(f"asked_at_ms is {request.asked_at_ms!r}")
-    for text in texts:
-        # Half a surrogate pair would stop every manifest that names it.
-        text.encode()
-    return request
 
 
 class RequestQueue:
@@ -70,13 +53,14 @@ class RequestQueue:
     ) -> PipelineRequest:
         """Leave a request, whole and durable when this returns; ValueError for a name that is no unicode."""
         request_id = uuid.uuid4().hex
-        request = to_request(asdict(PipelineRequest(request_id, kind, asked_at_ms, cluster, group, topic, level)))
+        request = PipelineRequest(request_id, kind, asked_at_ms, cluster, group, topic, level)
+        data = msgspec.json.encode(request)
         self._folder.mkdir(parents=True, exist_ok=True)
         sync(self._folder.parent)
         draft = self._folder / f"{request_id}.draft"
         try:
             with draft.open("xb") as out:
-                out.write(json.dumps(asdict(request), ensure_ascii=False).encode())
+                out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
             draft.rename(self._path(request_id))
@@ -114,13 +98,13 @@ class RequestQueue:
 
     def _read(self, path: Path) -> PipelineRequest | None:
         try:
-            request = to_request(json.loads(path.read_bytes()))
+            request = msgspec.json.decode(path.read_bytes(), type=PipelineRequest)
             if path != self._path(request.id):
                 raise ValueError(f"it holds the request {request.id!r}")
             return request
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             self._tell(path.name, f"{path} is no request that can be read, and is left alone: {error!r}")
             return None
 
