@@ -17,7 +17,7 @@ from warren.config import Cluster, Config, Consumer, Notifier
 from warren.demo.broker import Kafka
 from warren.domain.status import Status
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.recipients import NotificationRouter, to_notifier_filter
+from warren.incidents.routing import NotificationRouter, NotifierFilter
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.replicated import ReplicatedStore
 from warren.notify.notifiers import office
@@ -44,7 +44,7 @@ def _decided(kafka: Kafka, *, is_shared: bool, storm: int) -> dict[str, object]:
             journal = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
             scene.book = ReplicatedStore(scene.root, journal)
             scene.book.take_over()
-        scene.keeper = IncidentPipeline(scene.book, scene.store, 30, NotificationRouter([to_notifier_filter(hook)]))
+        scene.keeper = IncidentPipeline(scene.book, scene.store, 30, NotificationRouter([NotifierFilter.of(hook)]))
         bad = _seconds(scene, STALL, 0)
         same = _seconds(scene, STALL, 10)
         good = _seconds(scene, OK, 20)
@@ -64,7 +64,7 @@ def _decided(kafka: Kafka, *, is_shared: bool, storm: int) -> dict[str, object]:
 def _seconds(scene: Scene, status: Status, at_s: int) -> float:
     groups = {("one", f"group-{n}"): [(status, n)] + [(OK, 0)] * (PARTITIONS - 1) for n in range(GROUPS)}
     manifest = scene.made(START + at_s * 1000, groups)
-    return _took(lambda: scene.keeper.take(manifest))
+    return _took(lambda: scene.keeper.process(manifest))
 
 
 def _sent() -> dict[str, object]:
@@ -77,7 +77,7 @@ def _sent() -> dict[str, object]:
         with office(config, scene.book) as (audiences, wake):
             scene.keeper = IncidentPipeline(scene.book, scene.store, 30, audiences, wake)
             groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(LETTERS)}
-            scene.keeper.take(scene.made(START, groups))
+            scene.keeper.process(scene.made(START, groups))
 
             def all_sent() -> None:
                 while len(receiver.got) < LETTERS:

@@ -9,13 +9,13 @@ import pytest
 
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.model import CHANGES_MOST, Decision, GroupState, Incident, NotifierPolicy
+from warren.incidents.model import MAX_CHANGES, Decision, GroupState, Incident, NotifierPolicy
 
 OK, WARN, ERR, GONE, AWAY = Status.OK, Status.WARN, Status.ERR, Status.NOTFOUND, None
 MINUTE = 60_000
 PLAIN = NotifierPolicy("plain")
 CLOSES = NotifierPolicy("closes", wants_close=True)
-ONCE = NotifierPolicy("once", is_once=True, wants_close=True)
+ONCE = NotifierPolicy("once", sends_once=True, wants_close=True)
 ONLY_ERR = NotifierPolicy("only-err", threshold=ERR, wants_close=True)
 ALL = NotifierPolicy("all", threshold=OK, wants_close=True)
 RARE = NotifierPolicy("rare", send_interval_ms=10 * MINUTE)
@@ -29,27 +29,27 @@ class Notified:
 
     def __init__(self, *listeners: NotifierPolicy) -> None:
         self.listeners = listeners
-        self.known = GroupState()
+        self.state = GroupState()
         self.closed: list[Incident] = []
         self.keys: list[tuple[str, str, int]] = []
         self._ids = count(1)
 
     def see(self, now_ms: int, status: Status | None, *, is_silenced: bool = False) -> Decision:
-        before = self.known.incident
+        before = self.state.incident
         made = decide(
-            self.known, "c", "g", status, self.listeners, now_ms, lambda: f"id-{next(self._ids)}",
+            self.state, ("c", "g"), status, self.listeners, now_ms, lambda: f"id-{next(self._ids)}",
             is_silenced=is_silenced,
         )  # fmt: skip
-        self.known = made.known
-        incident = made.closed or made.known.incident or before
-        self.keys += [(incident.id if incident else "", due.listener, due.number) for due in made.due]
+        self.state = made.state
+        incident = made.closed or made.state.incident or before
+        self.keys += [(incident.id if incident else "", due.notifier, due.sequence) for due in made.due]
         if made.closed:
             self.closed.append(made.closed)
         return made
 
 
 def said(made: Decision) -> str:
-    return ", ".join(f"{due.listener} {due.event}" for due in made.due)
+    return ", ".join(f"{due.notifier} {due.event}" for due in made.due)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def test_an_incident_remembers_its_course() -> None:
         (1, WARN), (2, ERR), (4, WARN), (5, OK),
     ]  # fmt: skip
     assert (incident.worst, incident.status) == (ERR, OK)
-    assert incident.told["closes"].count == 5
-    assert told.known == GroupState()
+    assert incident.notified["closes"].count == 5
+    assert told.state == GroupState()
 
 
 def test_a_silence_holds_back_all_but_the_end() -> None:
     told = Notified(CLOSES)
     assert said(told.see(0, WARN, is_silenced=True)) == ""
-    opened = told.known.incident
+    opened = told.state.incident
     assert opened is not None, "there is an incident all the same"
     assert said(told.see(MINUTE, WARN)) == "closes open", "who could not be told then is told afterwards"
     assert said(told.see(2 * MINUTE, ERR, is_silenced=True)) == ""
@@ -138,8 +138,8 @@ def test_a_silence_holds_back_all_but_the_end() -> None:
 def test_what_is_acknowledged_reminds_nobody_but_gets_worse_aloud() -> None:
     told = Notified(CLOSES)
     told.see(0, WARN)
-    assert told.known.incident is not None
-    told.known = GroupState(replace(told.known.incident, acknowledged_ms=1))
+    assert told.state.incident is not None
+    told.state = GroupState(replace(told.state.incident, acknowledged_ms=1))
     assert said(told.see(9 * MINUTE, WARN)) == ""
     assert said(told.see(10 * MINUTE, ERR)) == "closes worse"
     assert said(told.see(20 * MINUTE, ERR)) == ""
@@ -149,40 +149,40 @@ def test_what_is_acknowledged_reminds_nobody_but_gets_worse_aloud() -> None:
 def test_nothing_that_was_given_is_changed() -> None:
     told = Notified(CLOSES, ALL)
     told.see(0, WARN)
-    incident = told.known.incident
+    incident = told.state.incident
     assert incident is not None
-    frozen = GroupState(replace(incident, told=MappingProxyType(dict(incident.told))))
+    frozen = GroupState(replace(incident, notified=MappingProxyType(dict(incident.notified))))
     for status in (WARN, ERR, OK, GONE, AWAY):
-        decide(frozen, "c", "g", status, told.listeners, 5 * MINUTE, lambda: "new")
+        decide(frozen, ("c", "g"), status, told.listeners, 5 * MINUTE, lambda: "new")
     assert frozen.incident is not None
-    assert frozen.incident.told == incident.told
+    assert frozen.incident.notified == incident.notified
 
 
 def test_an_incident_that_flaps_for_ever_stays_small() -> None:
     told = Notified(PLAIN)
-    for turn in range(3 * CHANGES_MOST):
+    for turn in range(3 * MAX_CHANGES):
         told.see(turn, ERR if turn % 2 else WARN)
-    assert told.known.incident is not None
-    changes = told.known.incident.changes
-    assert len(changes) == CHANGES_MOST
-    assert (changes[0].at_ms, changes[-1].at_ms) == (0, 3 * CHANGES_MOST - 1)
-    assert told.known.incident.worst == ERR
+    assert told.state.incident is not None
+    changes = told.state.incident.changes
+    assert len(changes) == MAX_CHANGES
+    assert (changes[0].at_ms, changes[-1].at_ms) == (0, 3 * MAX_CHANGES - 1)
+    assert told.state.incident.worst == ERR
 
 
 def test_every_message_says_why() -> None:
     told = Notified(CLOSES, ALL)
-    reasons = [due.why for minute, status in enumerate([OK, WARN, ERR, ERR, OK]) for due in
+    reasons = [due.reason for minute, status in enumerate([OK, WARN, ERR, ERR, OK]) for due in
                told.see(minute * MINUTE, status).due]  # fmt: skip
     assert all(reasons)
 
 
 def test_who_forgets_what_is_not_repeated_hears_it_while_the_cluster_is_away() -> None:
-    told = Notified(CLOSES, NotifierPolicy("alerts", send_interval_ms=MINUTE, must_repeat=True, is_once=True))
+    told = Notified(CLOSES, NotifierPolicy("alerts", send_interval_ms=MINUTE, must_repeat=True, sends_once=True))
     told.see(0, WARN)
-    assert told.known.incident is not None
-    before = told.known.incident.changes
+    assert told.state.incident is not None
+    before = told.state.incident.changes
     assert said(told.see(2 * MINUTE, AWAY)) == "alerts reminder"
-    assert told.known.incident.changes == before, "nothing is known to have changed"
+    assert told.state.incident.changes == before, "nothing is known to have changed"
     assert said(told.see(2 * MINUTE + 1, AWAY)) == ""
     assert said(told.see(4 * MINUTE, AWAY, is_silenced=True)) == ""
     assert said(Notified(NotifierPolicy("alerts", must_repeat=True)).see(0, AWAY)) == "", "there is nothing to repeat"

@@ -14,10 +14,11 @@ from tests.kit.plans import cluster_state, manifest, plan
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import WarrenError
-from warren.incidents.pipeline import DAY_MS, NAMED_MOST, IncidentPipeline
+from warren.incidents.model import Incident
+from warren.incidents.pipeline import DAY_MS, MAX_PARTITIONS, IncidentPipeline
 from warren.incidents.store.database import FILE
-from warren.incidents.store.incidents import IncidentQuery, IncidentRecord, read_incidents
-from warren.incidents.store.writer import IncidentStore
+from warren.incidents.store.reader import IncidentQuery, read_incidents
+from warren.incidents.store.store import IncidentStore
 from warren.snapshot.manifest import Bucket, Manifest
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 from warren.snapshot.store import Store
@@ -51,7 +52,7 @@ class Scene:
     def see(
         self, now_ms: int, groups: Groups, away: Sequence[str] = (), clusters: Sequence[str] = ("one", "two")
     ) -> None:
-        self.keeper.take(self.made(now_ms, groups, away, clusters))
+        self.keeper.process(self.made(now_ms, groups, away, clusters))
 
     def made(
         self, now_ms: int, groups: Groups, away: Sequence[str] = (), clusters: Sequence[str] = ("one", "two")
@@ -101,7 +102,7 @@ class Scene:
             len(rows),
         )
 
-    def listed(self, **wanted: object) -> list[IncidentRecord]:
+    def listed(self, **wanted: object) -> list[Incident]:
         return read_incidents(self.root, IncidentQuery(**wanted))  # type: ignore[arg-type]
 
     def told(self) -> list[str]:
@@ -110,7 +111,7 @@ class Scene:
             f"{one.cluster}/{one.group} {(one.opened_ms - START) // SECOND}"
             f"-{'' if one.closed_ms is None else (one.closed_ms - START) // SECOND}"
             f" {' '.join(change.status.name for change in one.changes)}"
-            for one in (entry.incident for entry in reversed(self.listed()))
+            for one in reversed(self.listed())
         ]
 
 
@@ -125,7 +126,7 @@ def test_an_incident_from_its_beginning_to_its_end(scene: Scene) -> None:
     for second, partitions in enumerate(course):
         scene.see(START + second * SECOND, {group: partitions, ("two", "g"): [(OK, 0)]})
     assert scene.told() == ["one/g 1-5 WARN ERR WARN OK", "one/g 7- ERR"]
-    ids = [entry.incident.id for entry in scene.listed()]
+    ids = [entry.id for entry in scene.listed()]
     assert len(set(ids)) == 2
 
 
@@ -136,7 +137,7 @@ def test_the_worst_partitions_are_put_down_by_name(scene: Scene) -> None:
     assert [(one.partition, one.status.name, one.lag) for one in entry.partitions[:5]] == [
         (4, "STALL", 9), (3, "STALL", None), (2, "STOP", 1), (1, "WARN", 50), (34, "WARN", 29),
     ]  # fmt: skip
-    assert (len(entry.partitions), entry.partition_count) == (NAMED_MOST, 34)
+    assert (len(entry.partitions), entry.partition_count) == (MAX_PARTITIONS, 34)
     [other] = scene.listed(cluster="two")
     assert [(one.topic, one.partition) for one in other.partitions] == [("t", 0)]
     scene.see(START + SECOND, {("one", "g"): [(OK, 0)], ("two", "g"): [(STALL, 4)]})
@@ -146,11 +147,11 @@ def test_the_worst_partitions_are_put_down_by_name(scene: Scene) -> None:
 def test_a_restart_opens_nothing_twice_and_loses_no_end(scene: Scene) -> None:
     bad: Groups = {("one", "g"): [(STOP, 5)], ("one", "h"): [(STOP, 5)]}
     scene.see(START, bad)
-    before = {entry.incident.id for entry in scene.listed()}
+    before = {entry.id for entry in scene.listed()}
     scene.start()
     scene.see(START + 9 * SECOND, {**bad, ("one", "h"): [(OK, 0)]})
     assert sorted(scene.told()) == ["one/g 0- ERR", "one/h 0-9 ERR OK"]
-    assert {entry.incident.id for entry in scene.listed()} == before
+    assert {entry.id for entry in scene.listed()} == before
 
 
 def test_while_a_cluster_is_away_nothing_opens_or_closes(scene: Scene) -> None:
@@ -179,7 +180,7 @@ def test_names_that_are_hard_on_keys_and_queries(scene: Scene) -> None:
     scene.see(START + SECOND, {("one", name): [(OK, 0)] for name in names[1:]})
     for name in names:
         [entry] = scene.listed(group=name)
-        assert entry.incident.status == (OK if name else Status.NOTFOUND)
+        assert entry.status == (OK if name else Status.NOTFOUND)
 
 
 def test_lists_are_filtered_paged_and_newest_first(scene: Scene) -> None:
@@ -188,7 +189,7 @@ def test_lists_are_filtered_paged_and_newest_first(scene: Scene) -> None:
     scene.see(START + 9 * SECOND, {("one", f"g{n}"): [(STOP, 1) if n < 4 else (OK, 0)] for n in range(6)})
 
     def names(**wanted: object) -> list[str]:
-        return [entry.incident.group for entry in scene.listed(**wanted)]
+        return [entry.group for entry in scene.listed(**wanted)]
 
     assert names() == ["g5", "g4", "g3", "g2", "g1", "g0"]
     assert names(is_open=True) == ["g3", "g2", "g1", "g0"]
@@ -203,7 +204,7 @@ def test_what_ended_long_ago_is_forgotten_and_what_is_open_never(tmp_path: Path)
     scene.see(START, {("one", "short"): [(STOP, 1)], ("one", "long"): [(STOP, 1)]})
     scene.see(START + SECOND, {("one", "short"): [(OK, 1)], ("one", "long"): [(STOP, 1)]})
     scene.see(START + 3 * DAY_MS, {("one", "long"): [(STOP, 1)], ("one", "new"): [(WARN, 1)]})
-    assert [entry.incident.group for entry in scene.listed()] == ["new", "long"]
+    assert [entry.group for entry in scene.listed()] == ["new", "long"]
 
 
 def test_a_snapshot_that_changes_nothing_writes_nothing(scene: Scene) -> None:
@@ -232,7 +233,7 @@ def test_a_book_that_is_no_book_is_put_aside(tmp_path: Path, caplog: pytest.LogC
     (tmp_path / FILE).write_bytes(b"this is no database, but long enough to be looked at as one" * 20)
     with caplog.at_level(logging.ERROR):
         scene = Scene(tmp_path)
-    assert "put aside as incidents.broken" in caplog.text
+    assert "renamed to incidents.broken" in caplog.text
     scene.see(START, {("one", "g"): [(STOP, 1)]})
     assert scene.told() == ["one/g 0- ERR"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from warren.config import Route
 from warren.incidents.model import NotifierPolicy
-from warren.incidents.recipients import KNOWN_MOST, NotificationRouter, NotifierFilter
+from warren.incidents.routing import MAX_CACHED_GROUPS, NotificationRouter, NotifierFilter
 
 LISTENERS = [
     NotifierFilter(NotifierPolicy("slack")),
@@ -39,18 +39,18 @@ REST = Route("2", ("slack",), team="platform", channel="#all")
 def test_a_group_goes_where_the_first_route_that_fits_says(
     routes: tuple[Route, ...], name: tuple[str, str], expected: tuple[str, dict[str, str]]
 ) -> None:
-    heard = NotificationRouter(LISTENERS, routes).of([name, ("other", "x")])[name]
-    channels = {one.name: heard.channels.get(one.name, "") for one in heard.listeners}
+    heard = NotificationRouter(LISTENERS, routes).recipients_of([name, ("other", "x")])[name]
+    channels = {one.name: heard.channels.get(one.name, "") for one in heard.notifiers}
     assert (heard.team, channels) == expected
 
 
 def test_lists_of_a_notifier_count_beside_the_routes() -> None:
     audiences = NotificationRouter([NotifierFilter(NotifierPolicy("pager"), denylist="test$")], (PAYMENTS,))
-    found = audiences.of([("prod-1", "pay-test"), ("prod-1", "pay-x")])
-    assert {group: len(heard.listeners) for (_, group), heard in found.items()} == {"pay-test": 0, "pay-x": 1}
+    found = audiences.recipients_of([("prod-1", "pay-test"), ("prod-1", "pay-x")])
+    assert {group: len(heard.notifiers) for (_, group), heard in found.items()} == {"pay-test": 0, "pay-x": 1}
 
 
 def test_names_that_come_and_go_are_not_remembered_for_ever() -> None:
     audiences = NotificationRouter(LISTENERS, (PAYMENTS,))
-    audiences.of(("c", f"g{number}") for number in range(KNOWN_MOST + 1))
-    assert len(audiences.of([("c", "new")])) == 1
+    audiences.recipients_of(("c", f"g{number}") for number in range(MAX_CACHED_GROUPS + 1))
+    assert len(audiences.recipients_of([("c", "new")])) == 1

@@ -6,7 +6,8 @@ from pathlib import Path
 from tests.incidents.test_pipeline import ERR, OK, START, WARN
 from tests.incidents.test_storms import MINUTE, Sky, bad, well
 from warren.incidents.model import Event, NotifierPolicy
-from warren.incidents.silences import Acknowledgement, Silence, write_action
+from warren.incidents.silences import Acknowledgement, Silence
+from warren.incidents.store.operator_actions import write_action
 
 PLAIN = NotifierPolicy("hook", wants_close=True, send_interval_ms=MINUTE)
 RELEASE = Silence("s", "on?", "g1*", 0, START + 10 * MINUTE, "ann", "release")
@@ -15,15 +16,15 @@ RELEASE = Silence("s", "on?", "g1*", 0, START + 10 * MINUTE, "ann", "release")
 def test_what_somebody_has_in_hand_is_not_told_again_unless_it_gets_worse(tmp_path: Path) -> None:
     sky = Sky(tmp_path, PLAIN, NotifierPolicy("alerts", send_interval_ms=MINUTE, must_repeat=True))
     sky.see(0, bad(1, status=WARN))
-    in_hand = Acknowledgement(sky.scene.listed()[0].incident.id, START, "bob", "I look")
+    in_hand = Acknowledgement(sky.scene.listed()[0].id, START, "bob", "I look")
     write_action(tmp_path, in_hand)
     told = sky.see(2 * MINUTE, bad(1, status=WARN))
-    assert [(one.listener, one.event) for one in told] == [("alerts", Event.REMINDER)], "who forgets is told again"
-    assert [one.event for one in sky.see(3 * MINUTE, bad(1, status=ERR)) if one.listener == "hook"] == [Event.WORSE]
+    assert [(one.notifier, one.event) for one in told] == [("alerts", Event.REMINDER)], "who forgets is told again"
+    assert [one.event for one in sky.see(3 * MINUTE, bad(1, status=ERR)) if one.notifier == "hook"] == [Event.WORSE]
     [entry] = sky.scene.listed()
-    assert (entry.incident.acknowledged_ms, entry.acknowledged_by, entry.acknowledged_why) == (START, "bob", "I look")
+    assert (entry.acknowledged_ms, entry.acknowledged_by, entry.acknowledged_why) == (START, "bob", "I look")
     write_action(tmp_path, replace(in_hand, withdrawn_ms=START))
-    assert [one.event for one in sky.see(5 * MINUTE, bad(1)) if one.listener == "hook"] == [Event.REMINDER]
+    assert [one.event for one in sky.see(5 * MINUTE, bad(1)) if one.notifier == "hook"] == [Event.REMINDER]
 
 
 def test_nobody_hears_of_what_is_silenced_until_the_silence_is_over(tmp_path: Path) -> None:

@@ -8,23 +8,18 @@ import pytest
 from tests.incidents.test_pipeline import ERR, OK, SECOND, STALL, START, WARN, Scene
 from warren.config import Route
 from warren.domain.status import Status
-from warren.incidents.model import Event, NotifierPolicy
-from warren.incidents.notifications import GROUPS_MOST
+from warren.incidents.model import Event, Notification, NotifierPolicy, StormGroup, StormStatus
+from warren.incidents.notifications import MAX_STORM_GROUPS
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.recipients import NotificationRouter, NotifierFilter
-from warren.incidents.silences import Silence, write_action
-from warren.incidents.store.database import reading
-from warren.incidents.store.notifications import (
-    COLUMNS,
-    Notification,
-    StormGroup,
-    StormStatus,
-    read_notifications,
-    to_notification,
-)
+from warren.incidents.routing import NotificationRouter, NotifierFilter
+from warren.incidents.silences import Silence
+from warren.incidents.store.database import open_read_only
+from warren.incidents.store.operator_actions import write_action
+from warren.incidents.store.reader import read_notifications
+from warren.incidents.store.rows import from_row, select
 
 MINUTE = 60 * SECOND
-HOOK = NotifierPolicy("hook", storm_from=5, wants_close=True, send_interval_ms=5 * MINUTE)
+HOOK = NotifierPolicy("hook", storm_threshold=5, wants_close=True, send_interval_ms=5 * MINUTE)
 Verdicts = Mapping[int, Status]
 
 
@@ -33,13 +28,13 @@ class Sky:
 
     def __init__(self, root: Path, *listeners: NotifierPolicy, routes: tuple[Route, ...] = ()) -> None:
         self.scene = Scene(root)
-        self.audiences = NotificationRouter([NotifierFilter(one) for one in listeners or (HOOK,)], routes)
+        self.router = NotificationRouter([NotifierFilter(one) for one in listeners or (HOOK,)], routes)
         self._root = root
         self.begin()
 
     def begin(self) -> None:
         """Start, or start again with what the book holds."""
-        self.scene.keeper = IncidentPipeline(self.scene.book, self.scene.store, 30, self.audiences)
+        self.scene.keeper = IncidentPipeline(self.scene.book, self.scene.store, 30, self.router)
 
     def see(self, at_ms: int, groups: Verdicts) -> list[Notification]:
         """One more snapshot; gives the letters it led to."""
@@ -50,10 +45,10 @@ class Sky:
 
     def letters(self) -> list[Notification]:
         """All letters, in their order."""
-        with reading(self._root) as book:
+        with open_read_only(self._root) as book:
             assert book is not None
-            query = f"SELECT {', '.join(COLUMNS)} FROM letters ORDER BY due_ms, key"
-            return [to_notification(row) for row in book.execute(query)]
+            query = f"{select(Notification)} ORDER BY due_ms, key"
+            return [from_row(Notification, row) for row in book.execute(query)]
 
 
 def bad(*numbers: int, status: Status = STALL) -> dict[int, Status]:
@@ -76,7 +71,7 @@ def storm_status(letter: Notification) -> StormStatus:
 
 def test_many_groups_at_once_are_one_letter_with_their_count_and_list(sky: Sky) -> None:
     [letter] = sky.see(0, {**bad(*range(9)), **bad(9, status=WARN), **well(50)})
-    assert (letter.event, letter.cluster, letter.group, letter.why) == (
+    assert (letter.event, letter.cluster, letter.group, letter.reason) == (
         Event.OPEN, "one", "10 groups", "10 groups of one turned bad together",
     )  # fmt: skip
     result = storm_status(letter)
@@ -88,7 +83,7 @@ def test_many_groups_at_once_are_one_letter_with_their_count_and_list(sky: Sky) 
     assert result.maxlag.current_lag == 9
     entries = sky.scene.listed()
     assert len(entries) == 10, "each group has its own incident all the same"
-    [told], _ = read_notifications(sky.scene.root, entries[0].incident.notification_ids, 10)
+    [told], _ = read_notifications(sky.scene.root, entries[0].notification_ids, 10)
     assert told.key == letter.key, "and shows how it was told of"
 
 
@@ -108,8 +103,8 @@ def test_a_storm_that_grows_is_told_of_again_after_a_minute(sky: Sky) -> None:
     assert sky.see(10 * SECOND, bad(*range(500))) == []
     [grown] = sky.see(61 * SECOND, bad(*range(500)))
     assert (grown.event, grown.incident, grown.group) == (Event.WORSE, opened.incident, "500 groups")
-    assert len(storm_status(grown).groups) == GROUPS_MOST
-    assert grown.why == "495 more turned bad"
+    assert len(storm_status(grown).groups) == MAX_STORM_GROUPS
+    assert grown.reason == "495 more groups turned bad"
 
 
 def test_it_is_over_when_its_last_group_is_well_and_nobody_hears_of_the_others(sky: Sky) -> None:
@@ -133,23 +128,23 @@ def test_a_storm_goes_on_over_a_restart(sky: Sky) -> None:
     [closed] = sky.see(7 * MINUTE, well(*range(6)))
     assert [one.event for one in (worse, reminder, closed)] == [Event.WORSE, Event.REMINDER, Event.CLOSE]
     assert {one.incident for one in (worse, reminder, closed)} == {opened.incident}
-    assert reminder.why == "2 of 6 groups are still bad"
+    assert reminder.reason == "2 of 6 groups are still bad"
     assert len({one.key for one in sky.letters()}) == 4
 
 
 def test_who_wants_each_group_gets_each(tmp_path: Path) -> None:
-    sky = Sky(tmp_path, HOOK, NotifierPolicy("pager", storm_from=0))
+    sky = Sky(tmp_path, HOOK, NotifierPolicy("pager", storm_threshold=0))
     letters = sky.see(0, bad(*range(7)))
-    assert [one.group for one in letters if one.listener == "hook"] == ["7 groups"]
-    assert len([one for one in letters if one.listener == "pager"]) == 7
+    assert [one.group for one in letters if one.notifier == "hook"] == ["7 groups"]
+    assert len([one for one in letters if one.notifier == "pager"]) == 7
 
 
 def test_a_storm_of_a_notifier_that_is_gone_is_forgotten(sky: Sky) -> None:
     sky.see(0, bad(*range(6)))
-    sky.audiences = NotificationRouter([NotifierFilter(NotifierPolicy("other"))])
+    sky.router = NotificationRouter([NotifierFilter(NotifierPolicy("other"))])
     sky.begin()
     sky.see(SECOND, bad(*range(6)))
-    assert sky.scene.book.storms() == []
+    assert sky.scene.book.open_storms() == []
 
 
 def test_a_storm_of_one_team_is_told_where_that_team_is(tmp_path: Path) -> None:

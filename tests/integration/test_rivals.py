@@ -19,9 +19,8 @@ from tests.kit.warrens import Sections, WarrenRun, sections_for, wait_for
 from tests.kit.zookeeper import ZooKeeperServer
 from warren.demo.broker import Kafka
 from warren.demo.workload import Producer, create_topics, stop_all
-from warren.incidents.store.database import reading
-from warren.incidents.store.incidents import IncidentQuery, read_incidents
-from warren.incidents.store.notifier_status import read_leadership
+from warren.incidents.store.database import open_read_only
+from warren.incidents.store.reader import IncidentQuery, read_incidents, read_leadership
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -123,20 +122,19 @@ def test_the_active_one_is_killed_twenty_times_and_every_event_is_told_once(
 
         def is_over() -> bool:
             entries = read_incidents(run.data, IncidentQuery(limit=1000))
-            with reading(run.data) as book:
+            with open_read_only(run.data) as book:
                 assert book is not None
                 left = book.execute("SELECT count(*) FROM letters WHERE sent_ms IS NULL").fetchone()[0]
-            return bool(entries) and all(one.incident.closed_ms for one in entries) and not left
+            return bool(entries) and all(one.closed_ms for one in entries) and not left
 
         wait_for(is_over, "all incidents are over, and all is told")
         entries = read_incidents(run.data, IncidentQuery(limit=1000, group=GROUP))
         for receiver in (hook, late):
             told = {one.key: one.event for one in receiver.got}
             by_incident = {
-                entry.incident.id: Counter(event for key, event in told.items() if key.startswith(entry.incident.id))
-                for entry in entries
+                entry.id: Counter(event for key, event in told.items() if key.startswith(entry.id)) for entry in entries
             }
             assert all(counts["open"] == counts["close"] == 1 for counts in by_incident.values()), by_incident
-        spans = sorted((one.incident.opened_ms, one.incident.closed_ms or 0) for one in entries)
+        spans = sorted((one.opened_ms, one.closed_ms or 0) for one in entries)
         assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans)), "one at a time"
         assert len(entries) >= KILLS // 4, "there was something to tell"

@@ -5,17 +5,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from warren.domain.status import Status
-from warren.incidents.model import Event, Incident, StatusChange
-from warren.incidents.store.incidents import IncidentRecord
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Incident, Notification, StatusChange
 from warren.snapshot.status import missing_group
 
 
-def incident(name: str, group: str, cluster: str = "one", closed_ms: int | None = None) -> IncidentRecord:
+def incident(name: str, group: str, cluster: str = "one", closed_ms: int | None = None) -> Incident:
     """One that began at 1000."""
-    return IncidentRecord(
-        Incident(name, cluster, group, 1000, (StatusChange(1000, Status.ERR),), Status.ERR, closed_ms=closed_ms)
-    )
+    return Incident(name, cluster, group, 1000, (StatusChange(1000, Status.ERR),), Status.ERR, closed_ms=closed_ms)
 
 
 def letter(number: int, of: str, listener: str = "hook", event: Event = Event.REMINDER, **changes: Any) -> Notification:

@@ -11,7 +11,7 @@ from typing import Self
 
 from warren.config import load
 from warren.errors import SnapshotError
-from warren.incidents.store.database import open_to_write
+from warren.incidents.store.database import open_database
 from warren.notify.leadership import desk
 from warren.snapshot.store import KINDS, Store
 
@@ -65,7 +65,7 @@ class DeskRun:
         """Start it; gives no time to come up."""
         assert not self.is_running
         # What it said before it was killed is not what it says.
-        with contextlib.closing(open_to_write(self.data)) as book:
+        with contextlib.closing(open_database(self.data)) as book:
             book.execute("DELETE FROM duty")
         with (self.home / "log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification, StormStatus
+from warren.incidents.model import Event, Notification, StormStatus
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 HOSTILE = (
@@ -26,7 +25,7 @@ def hostile_letter(name: str, event: Event) -> Notification:
     letter = sample_notification("hook", event)
     partitions = [structs.replace(one, topic=name, owner=name, client_id=name) for one in letter.result.partitions]
     result = structs.replace(letter.result, group=name, partitions=partitions * 20, partition_count=100)
-    return replace(letter, group=name, team=name, why=name, result=result)
+    return replace(letter, group=name, team=name, reason=name, result=result)
 
 
 def hostile_storm(name: str, event: Event) -> Notification:

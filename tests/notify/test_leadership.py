@@ -18,9 +18,9 @@ from tests.kit.warrens import wait_for
 from tests.kit.zookeeper import ZooKeeperServer
 from warren.demo.broker import Kafka
 from warren.domain.status import Status
-from warren.incidents.silences import Acknowledgement, Silence, read_silences, write_action
-from warren.incidents.store.incidents import IncidentQuery, read_incidents
-from warren.incidents.store.notifier_status import read_leadership
+from warren.incidents.silences import Acknowledgement, Silence
+from warren.incidents.store.operator_actions import read_silences, write_action
+from warren.incidents.store.reader import IncidentQuery, read_incidents, read_leadership
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -150,7 +150,7 @@ def test_one_notifies_and_when_it_dies_the_other_goes_on(
     two.see("g", status=OK)
     two.wait_told("open", "close")
     [entry] = read_incidents(second.data, IncidentQuery())
-    assert {one.key.split("/")[0] for one in two.receiver.got} == {entry.incident.id}
+    assert {one.key.split("/")[0] for one in two.receiver.got} == {entry.id}
     assert len(two.receiver.got) == 2, "nothing was said twice"
 
 
@@ -178,7 +178,7 @@ def test_killed_at_any_instant_each_event_is_told_under_one_key(
         active.start()
     entries = read_incidents(two.active().data, IncidentQuery())
     assert len(entries) == expected.count("open"), "no second incident after a crash"
-    assert all(one.incident.closed_ms for one in entries)
+    assert all(one.closed_ms for one in entries)
     keys = [one.key for one in two.receiver.got]
     assert len(keys) <= len(set(keys)) + len(course), "what was sent again has its key"
 
@@ -216,7 +216,7 @@ def test_one_that_hangs_and_comes_back_cannot_speak_any_more(
     two.see("g", "h", status=OK)
     two.wait_told("open", "open", "close", "close")
     wait_for(
-        lambda: all(one.incident.closed_ms for one in read_incidents(first.data, IncidentQuery())),
+        lambda: all(one.closed_ms for one in read_incidents(first.data, IncidentQuery())),
         "it reads the ends",
         20,
     )
@@ -232,7 +232,7 @@ def test_what_is_said_to_any_of_them_counts_for_all(
     two.wait_told("open")
     [entry] = wait_for(lambda: read_incidents(second.data, IncidentQuery()), "the other knows it", 20)
     now_ms = time.time_ns() // 1_000_000
-    write_action(second.data, Acknowledgement(entry.incident.id, now_ms, "bob", "mine"))
+    write_action(second.data, Acknowledgement(entry.id, now_ms, "bob", "mine"))
     write_action(second.data, Silence("quiet", "*", "h*", now_ms, now_ms + 600_000, "bob", "release"))
     wait_for(lambda: read_silences(first.data, now_ms), "the active one knows", 20)
     for _ in range(3):

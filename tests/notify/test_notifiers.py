@@ -17,13 +17,12 @@ from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.delivery.backoff import Backoff
 from warren.errors import ConfigError, RefusedError
-from warren.incidents.model import Event, NotifierPolicy
+from warren.incidents.model import Event, Notification, NotifierPolicy
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.recipients import NotificationRouter, NotifierFilter
-from warren.incidents.store.database import reading
-from warren.incidents.store.incidents import count_incidents
-from warren.incidents.store.notifications import Notification
-from warren.incidents.store.writer import StoreUpdate
+from warren.incidents.routing import NotificationRouter, NotifierFilter
+from warren.incidents.store.database import open_read_only
+from warren.incidents.store.reader import count_incidents
+from warren.incidents.store.store import StoreUpdate
 from warren.notify.delivery import BACKOFF, PATIENCE_MS, NotifierDelivery
 from warren.notify.notifiers import check_templates, office, refuse_bad_templates, send_sample
 from warren.notify.senders.http import HttpSender
@@ -93,13 +92,13 @@ def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiv
     [entry] = street.scene.listed()
     said = json.loads(opened.body)
     assert said == {
-        "id": entry.incident.id, "group": "g", "status": "WARN", "team": "payments", "bad": 1,
+        "id": entry.id, "group": "g", "status": "WARN", "team": "payments", "bad": 1,
         "counts": said["counts"],
     }  # fmt: skip
     assert json.loads(worse.body)["status"] == "ERR"
-    assert json.loads(closed.body) == {"closed": entry.incident.id, "status": "OK"}
+    assert json.loads(closed.body) == {"closed": entry.id, "status": "OK"}
     assert [one.method for one in receiver.got] == ["POST", "POST", "DELETE"]
-    assert count_incidents(tmp_path).letters == {("hook", "sent"): 3}
+    assert count_incidents(tmp_path).notifications == {("hook", "sent"): 3}
     assert {one.path for one in receiver.got} == {"/one/g"}
     assert opened.headers["content-type"] == "application/json"
     assert (opened.headers["x-team"], opened.headers["authorization"]) == ("a", "Basic dTpw")
@@ -129,7 +128,7 @@ def test_what_a_receiver_refuses_for_good_is_given_up_and_the_next_is_sent(
         wait_for(lambda: len(receiver.got) == 2, "the end is told", 20)
     assert "the server answered 404" in caplog.text
     assert street.scene.book.next_notification("hook") is None
-    assert count_incidents(tmp_path).letters == {("hook", "given_up"): 1, ("hook", "sent"): 1}
+    assert count_incidents(tmp_path).notifications == {("hook", "given_up"): 1, ("hook", "sent"): 1}
 
 
 def test_a_receiver_that_hangs_holds_up_nobody_else(tmp_path: Path, receiver: Receiver) -> None:
@@ -218,14 +217,14 @@ def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> Non
         raise ConnectionError("no route to host")
 
     postman = NotifierDelivery("hook", scene.book, away, lambda: now, lambda: 0.5)
-    scene.book.write(StoreUpdate(letters=[letter()]))
+    scene.book.write(StoreUpdate(notifications=[letter()]))
     for _ in range(12):
         assert postman.deliver_next() == 0.0
         held = scene.book.next_notification("hook")
         assert held is not None
-        waits.append((held.next_ms - now) / 1000)
+        waits.append((held.next_attempt_ms - now) / 1000)
         assert postman.deliver_next() == pytest.approx(waits[-1])
-        now = held.next_ms
+        now = held.next_attempt_ms
     assert waits[0] == pytest.approx(BACKOFF.first_s * 0.75)
     assert waits[-1] == pytest.approx(BACKOFF.longest_s * 0.75)
     assert sorted(waits) == waits
@@ -238,7 +237,7 @@ def test_a_clock_that_is_set_back_does_not_hold_a_letter(tmp_path: Path) -> None
     scene = Scene(tmp_path)
     sent: list[str] = []
     postman = NotifierDelivery("hook", scene.book, lambda one: sent.append(one.key), lambda: START)
-    scene.book.write(StoreUpdate(letters=[letter(next_ms=START + 86_400_000)]))
+    scene.book.write(StoreUpdate(notifications=[letter(next_attempt_ms=START + 86_400_000)]))
     postman.deliver_next()
     assert sent == ["k"]
 
@@ -249,7 +248,7 @@ def test_a_refusal_ends_a_letter_at_once(tmp_path: Path) -> None:
     def refuse(_: Notification) -> None:
         raise RefusedError("no")
 
-    scene.book.write(StoreUpdate(letters=[letter(), letter(key="l")]))
+    scene.book.write(StoreUpdate(notifications=[letter(), letter(key="l")]))
     postman = NotifierDelivery("hook", scene.book, refuse, lambda: START)
     postman.deliver_next()
     held = scene.book.next_notification("hook")
@@ -266,15 +265,15 @@ def test_who_listens_to_whom(tmp_path: Path) -> None:
             NotifierFilter(NotifierPolicy("some"), allowlist="^pay", denylist="test$"),
         ]
     )
-    found = audiences.of([("c", "pay-1"), ("c", "pay-test"), ("c", "orders")])
-    assert {group: [one.name for one in heard.listeners] for (_, group), heard in found.items()} == {
+    found = audiences.recipients_of([("c", "pay-1"), ("c", "pay-test"), ("c", "orders")])
+    assert {group: [one.name for one in heard.notifiers] for (_, group), heard in found.items()} == {
         "orders": ["all", "rest"],
         "pay-1": ["all", "payments", "some"],
         "pay-test": ["all", "payments"],
     }
-    assert audiences.of([("c", "orders")])["c", "orders"] == found["c", "orders"]
-    assert not audiences.wants_good
-    assert NotificationRouter([NotifierFilter(NotifierPolicy("good", threshold=OK))]).wants_good
+    assert audiences.recipients_of([("c", "orders")])["c", "orders"] == found["c", "orders"]
+    assert not audiences.reports_ok_groups
+    assert NotificationRouter([NotifierFilter(NotifierPolicy("good", threshold=OK))]).reports_ok_groups
 
 
 def test_good_groups_are_reported_without_an_incident(tmp_path: Path, receiver: Receiver) -> None:
@@ -325,7 +324,7 @@ def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:
     )
     scene.see(START, {("one", f"g{number}"): [(STALL, number), (OK, 0)] for number in range(10_000)})
     assert len(scene.listed(limit=20_000)) == 10_000
-    with reading(tmp_path) as book:
+    with open_read_only(tmp_path) as book:
         assert book is not None
         assert book.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)
 
@@ -336,9 +335,9 @@ def test_what_was_sent_and_could_not_be_put_down_is_not_sent_again(
     scene = Scene(tmp_path)
     sent: list[str] = []
     postman = NotifierDelivery("hook", scene.book, lambda one: sent.append(one.key), lambda: START)
-    scene.book.write(StoreUpdate(letters=[letter()]))
+    scene.book.write(StoreUpdate(notifications=[letter()]))
     with monkeypatch.context() as full:
-        full.setattr(scene.book, "put_down", _no_room)
+        full.setattr(scene.book, "update_notification", _no_room)
         for _ in range(3):
             with pytest.raises(OSError, match="no room"):
                 postman.deliver_next()
@@ -361,9 +360,10 @@ def test_a_letter_that_is_never_taken_holds_up_only_those_that_follow_it(tmp_pat
             raise ConnectionError("500")
         sent.append(one.key)
 
-    scene.book.write(StoreUpdate(letters=[
-        letter(key="p1", incident="poison", number=1), letter(key="p2", incident="poison", number=2, due_ms=START - 5),
-        letter(key="a1", incident="a", number=1, due_ms=START + 1), letter(key="a2", incident="a", number=2),
+    scene.book.write(StoreUpdate(notifications=[
+        letter(key="p1", incident="poison", sequence=1),
+        letter(key="p2", incident="poison", sequence=2, due_ms=START - 5),
+        letter(key="a1", incident="a", sequence=1, due_ms=START + 1), letter(key="a2", incident="a", sequence=2),
     ]))  # fmt: skip
     postman = NotifierDelivery("hook", scene.book, send, lambda: now_ms, lambda: 1.0)
     for _ in range(40):
@@ -383,7 +383,7 @@ def test_a_receiver_that_is_down_is_left_alone_for_longer_and_longer(tmp_path: P
         tries.append(now_ms)
         raise ConnectionError("refused")
 
-    scene.book.write(StoreUpdate(letters=[letter(key=f"k{n}", incident=f"i{n}") for n in range(500)]))
+    scene.book.write(StoreUpdate(notifications=[letter(key=f"k{n}", incident=f"i{n}") for n in range(500)]))
     postman = NotifierDelivery("hook", scene.book, send, lambda: now_ms, lambda: 1.0)
     while now_ms < START + 600_000:
         now_ms += round(1000 * max(postman.deliver_next(), 0.001))
@@ -393,4 +393,4 @@ def test_a_receiver_that_is_down_is_left_alone_for_longer_and_longer(tmp_path: P
     postman = NotifierDelivery("hook", scene.book, lambda _: None, lambda: now_ms, lambda: 1.0)
     for _ in range(600):
         now_ms += round(1000 * postman.deliver_next())
-    assert count_incidents(tmp_path).letters == {("hook", "sent"): 500}, "after ten minutes nothing is lost"
+    assert count_incidents(tmp_path).notifications == {("hook", "sent"): 500}, "after ten minutes nothing is lost"

@@ -7,8 +7,7 @@ import pytest
 from msgspec import structs
 
 from tests.notify.notifications import HOSTILE, hostile_letter
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.summary import Line, one_line, summarize
 from warren.notify.templates.sample import sample_notification, sample_storm

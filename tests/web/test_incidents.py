@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit.servers import Client, Town, server_config, serving
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.store.writer import IncidentStore
+from warren.incidents.store.store import IncidentStore
 
 
 @pytest.fixture(scope="module")
@@ -16,9 +16,9 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town = Town(tmp_path_factory.mktemp("incidents")).grow()
     book = IncidentStore(town.data)
     keeper = IncidentPipeline(book, town.cycles.store, 30)
-    keeper.take(town.cycles.manifest(now_ms=town.now_ms))
+    keeper.process(town.cycles.manifest(now_ms=town.now_ms))
     town.turn([(0, "slow", "orders", partition, 1090) for partition in (0, 1)])
-    keeper.take(town.cycles.manifest(now_ms=town.now_ms))
+    keeper.process(town.cycles.manifest(now_ms=town.now_ms))
     town.publish()
     book.close()
     return town

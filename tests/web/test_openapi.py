@@ -33,8 +33,9 @@ from warren.config import (
 )
 from warren.config.outward import Iam, Sasl
 from warren.config.sinks import InfluxSink
-from warren.incidents.silences import Silence, write_action
-from warren.incidents.store.writer import IncidentStore, StoreUpdate
+from warren.incidents.silences import Silence
+from warren.incidents.store.operator_actions import write_action
+from warren.incidents.store.store import IncidentStore, StoreUpdate
 
 REAL = {"asset": "icon.svg", "cluster": "one", "consumer": "billing/eu", "topic": "orders", "name": "one"} | {
     "incident": "known",

@@ -16,9 +16,9 @@ from warren.config import Auth, Notifier, Route
 from warren.config.auth_file import parse_entries
 from warren.errors import RequestError
 from warren.incidents.model import Event
-from warren.incidents.silences import acknowledgements_in, not_shared, put_down
-from warren.incidents.store.database import open_to_write, writing
-from warren.incidents.store.writer import IncidentStore, StoreUpdate
+from warren.incidents.store.database import open_database, transaction
+from warren.incidents.store.operator_actions import current_actions, store_actions, unshared_actions
+from warren.incidents.store.store import IncidentStore, StoreUpdate
 from warren.web.go_json import dumps
 from warren.web.http import Request
 from warren.web.incidents import IncidentEndpoints
@@ -47,8 +47,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entries = [incident("open", "pay-1"), incident("odd", ODD, "two"), incident("closed", "pay-2", closed_ms=2000)]
     letters = [
         letter(1000, "open", event=Event.OPEN, sent_ms=1500, channel="#pay"),
-        letter(1000, "open", "mail", event=Event.OPEN, given_up_ms=1600, attempts=1, trouble="refused: 404"),
-        letter(61_000, "open", attempts=3, trouble="the receiver does not answer"),
+        letter(1000, "open", "mail", event=Event.OPEN, given_up_ms=1600, attempts=1, last_error="refused: 404"),
+        letter(61_000, "open", attempts=3, last_error="the receiver does not answer"),
     ]
     with closing(IncidentStore(data)) as book:
         book.write(StoreUpdate(entries, letters))
@@ -115,14 +115,14 @@ def test_an_incident_is_acknowledged_by_somebody_else_and_by_nobody(admin: Clien
     assert (held["by"], held["why"]) == ("ann", "I look")
     assert by_id(admin, "acknowledged") == {"open": held, "odd": None, "closed": None}
     assert post(admin, IN_HAND, {"by": "bob"}).json["incident"]["acknowledged"]["by"] == "bob"
-    with closing(open_to_write(data)) as book:
-        assert [(one.by, one.why) for one in acknowledgements_in(book).values()] == [("bob", "")]
-        with writing(book):
-            put_down(book, not_shared(book), is_shared=True)
+    with closing(open_database(data)) as book:
+        assert [(one.by, one.why) for one in current_actions(book, 0).acknowledgements.values()] == [("bob", "")]
+        with transaction(book):
+            store_actions(book, unshared_actions(book), is_shared=True)
         for _ in range(2):
             got = admin.ask(IN_HAND, "DELETE")
             assert (got.status, got.json["incident"]["acknowledged"]) == (200, None)
-        [withdrawn] = not_shared(book)
+        [withdrawn] = unshared_actions(book)
     assert (withdrawn.by, withdrawn.withdrawn_ms is not None) == ("bob", True)  # type: ignore[union-attr]
     assert by_id(admin, "acknowledged")["open"] is None
 
@@ -180,7 +180,7 @@ def test_metrics_tell_silences_and_who_is_on_duty(admin: Client, data: Path) -> 
     assert lines() == ["warren_notifier_active 0", "warren_silences_active 0"]
     silence(admin)
     for state, is_active in (("alone", 1), ("standby", 0), ("active", 1), ("away", 0)):
-        with closing(open_to_write(data)) as book:
+        with closing(open_database(data)) as book:
             book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, 7, 'the lock is lost', ?)", (state, now()))
         assert lines() == [f"warren_notifier_active {is_active}", "warren_silences_active 1"]
     end_all(admin)
@@ -339,8 +339,8 @@ def test_a_book_that_cannot_be_written_now_is_said(tmp_path: Path, monkeypatch: 
     config, speaker = server_config(tmp_path), Responder("here")
     answers = SilenceEndpoints(config, speaker, IncidentEndpoints(config, speaker, now_ms), now_ms)
     with (
-        closing(open_to_write(tmp_path)) as book,
-        writing(book),
+        closing(open_database(tmp_path)) as book,
+        transaction(book),
         pytest.raises(RequestError, match="locked") as refusal,
     ):
         answers.silence(Request("POST", "/v3/silences", {}, {}, {"content-type": "application/json"}, dumps(wanted())))

@@ -1,62 +1,74 @@
-"""The data model of incidents: what is known of a group in trouble, and what its notifiers were told."""
+"""The data model: incidents, what each notifier wants, and the notifications that it gets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from urllib.parse import quote
+
+from msgspec import Struct, structs
 
 from warren.domain.status import Status
+from warren.snapshot.status import GroupStatus, Name, StatusName, missing_group
 
-CHANGES_MOST = 200
+MAX_CHANGES = 200
+"""How many status changes of one incident are kept."""
 
 
 class Event(StrEnum):
-    """What a message is about."""
+    """What a notification reports."""
 
     OPEN = "open"
     WORSE = "worse"
     REMINDER = "reminder"
     CLOSE = "close"
     REPORT = "report"
-    """How a group is, for those who want to hear of good ones too; belongs to no incident."""
+    """The status of a group without an incident, for notifiers whose threshold is OK."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotifierPolicy:
-    """What one notifier wants to hear."""
+    """What one notifier wants to be notified of, and how often."""
 
     name: str
     threshold: Status = Status.WARN
     send_interval_ms: int = 60_000
-    is_once: bool = False
+    sends_once: bool = False
     wants_close: bool = False
     must_repeat: bool = False
-    """Its receiver forgets what it does not hear again."""
-    storm_from: int = 0
-    """From how many groups that turn bad together it hears of all of them at once; 0 for never."""
+    """Whether its receiver resolves an alert that is not repeated."""
+    storm_threshold: int = 0
+    """How many groups have to turn bad together to be grouped into one notification; 0 for never."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notified:
-    """What a listener has heard of an incident, or of a group that is well."""
+class Notified(Struct, frozen=True, array_like=True):
+    """What one notifier has been sent about one incident, storm or group; stored as a JSON array."""
 
     count: int
     last_ms: int
     worst: Status
     storm: str = ""
-    """The storm it was told as part of, if it was."""
+    """The id of the storm that included it, if any."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusChange:
-    """The verdict from a moment on."""
+class StatusChange(Struct, frozen=True, array_like=True):
+    """The status of a group from a time on; stored as a JSON array."""
 
     at_ms: int
     status: Status
 
 
+class BadPartition(Struct, frozen=True, array_like=True):
+    """A partition that was not OK when its incident last changed; stored as a JSON array."""
+
+    topic: str
+    partition: int
+    status: Status
+    lag: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A group in trouble, from the first bad verdict to the first good one."""
+    """A group in trouble, from its first bad verdict to its first good one."""
 
     id: str
     cluster: str
@@ -64,45 +76,59 @@ class Incident:
     opened_ms: int
     changes: tuple[StatusChange, ...]
     worst: Status
-    told: Mapping[str, Notified] = field(default_factory=dict)
-    acknowledged_ms: int | None = None
+    notified: Mapping[str, Notified] = field(default_factory=dict)
+    """What each notifier has been sent, by the notifier's name."""
     closed_ms: int | None = None
+    partitions: tuple[BadPartition, ...] = ()
+    """Its most severe partitions."""
+    partition_count: int = 0
+    """How many partitions were not OK."""
+    acknowledged_ms: int | None = None
+    acknowledged_by: str = ""
+    acknowledged_why: str = ""
+
+    @property
+    def name(self) -> Name:
+        """The cluster and the group."""
+        return self.cluster, self.group
 
     @property
     def status(self) -> Status:
-        """How the group is now, or was at last."""
+        """The last known status of the group."""
         return self.changes[-1].status
 
     @property
     def notification_ids(self) -> list[str]:
-        """What messages about it are filed under: itself, and the storms it was part of."""
-        return sorted({self.id, *(told.storm for told in self.told.values() if told.storm)})
+        """The ids that its notifications are stored under: its own, and those of the storms that included it."""
+        return sorted({self.id, *(notified.storm for notified in self.notified.values() if notified.storm)})
 
-    def told_in(self, listener: str, storm: str) -> "Incident":
-        """The same, told to a listener as part of a storm."""
-        return replace(self, told={**self.told, listener: replace(self.told[listener], storm=storm)})
+    def with_storm(self, notifier: str, storm: str) -> "Incident":
+        """The incident, included in a storm that a notifier is sent."""
+        return replace(
+            self, notified={**self.notified, notifier: structs.replace(self.notified[notifier], storm=storm)}
+        )
 
-    def changed(self, status: Status, now_ms: int) -> "Incident":
-        """The same with another verdict; of very many changes the first and the last are kept."""
+    def with_status(self, status: Status, now_ms: int) -> "Incident":
+        """The incident with another status; of very many changes the first and the last are kept."""
         changes = (*self.changes, StatusChange(now_ms, status))
-        if len(changes) > CHANGES_MOST:
-            changes = (*changes[: CHANGES_MOST // 2], *changes[-CHANGES_MOST // 2 :])
+        if len(changes) > MAX_CHANGES:
+            changes = (*changes[: MAX_CHANGES // 2], *changes[-MAX_CHANGES // 2 :])
         return replace(self, changes=changes, worst=max(self.worst, status))
 
 
 @dataclass(frozen=True, slots=True)
 class DueNotification:
-    """A message that is due. Its number counts what this listener has been told of this incident, from 1."""
+    """A notification that is due; its sequence counts this notifier's notifications of this incident, from 1."""
 
-    listener: str
+    notifier: str
     event: Event
-    number: int
-    why: str
+    sequence: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """What is remembered of a group: its open incident, if it has one, and what was told of it while it was well."""
+    """What is known of a group: its open incident, if any, and what was reported of it while it was OK."""
 
     incident: Incident | None = None
     reported: Mapping[str, Notified] = field(default_factory=dict)
@@ -110,8 +136,76 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is remembered from now on, an incident that has just ended, and what is to be said."""
+    """What follows from a verdict: the new state of the group, an incident that it closes, and due notifications."""
 
-    known: GroupState
+    name: Name
+    state: GroupState
     closed: Incident | None = None
     due: tuple[DueNotification, ...] = ()
+
+    @property
+    def incident(self) -> Incident | None:
+        """The group's incident, open or just closed."""
+        return self.closed or self.state.incident
+
+
+class StormGroup(Struct, frozen=True):
+    """A group of a storm, as a notification lists it."""
+
+    group: str
+    status: StatusName
+    totallag: int
+    partitions: int
+    """How many of its partitions are not OK."""
+
+
+class StormStatus(GroupStatus, frozen=True):
+    """All groups of a storm as if they were one, and the most severe of them."""
+
+    groups: list[StormGroup]
+    group_count: int
+
+
+NO_RESULT = missing_group(("", ""))
+"""The result of a notification that was delivered or read without it; stored as {}."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One message of one notifier. Its key stays the same however often it is sent."""
+
+    key: str
+    notifier: str
+    event: Event
+    incident: str
+    """The id of its incident or storm; empty for a report on a group that is OK."""
+    sequence: int
+    """Its position among this notifier's notifications of this incident, which are sent in this order."""
+    cluster: str
+    group: str
+    opened_ms: int
+    due_ms: int
+    reason: str
+    result: GroupStatus = NO_RESULT
+    """The group as the API's `status` shows it; for a storm a StormStatus."""
+    team: str = ""
+    """The team that owns the group, by the routes."""
+    channel: str = ""
+    """The channel to send to, by the routes; empty for the notifier's own."""
+    attempts: int = 0
+    next_attempt_ms: int = 0
+    sent_ms: int | None = None
+    given_up_ms: int | None = None
+    last_error: str = ""
+    receipt: str = ""
+    """The receiver's own id of the message, which later notifications of the incident refer to."""
+
+    @property
+    def token(self) -> str:
+        """The key, percent-encoded for headers: group names may have any character."""
+        return quote(self.key, safe="/")
+
+    @property
+    def is_storm(self) -> bool:
+        """Whether it is about many groups at once."""
+        return isinstance(self.result, StormStatus)

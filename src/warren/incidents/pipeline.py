@@ -1,210 +1,314 @@
-"""Keeps the book of incidents: what a snapshot changes, and what is to be said of it, is decided and written down."""
+"""The incident pipeline: from the verdicts of a snapshot to stored incidents and notifications.
+
+    known → routed → not silenced → decided → grouped → notifications → committed
+
+`STEPS` lists the way. Each step takes the evaluation of a snapshot and returns it with its own part added.
+"""
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.model import GroupState, Notified
-from warren.incidents.notifications import GroupChange, Members, notification_about, notification_about_storm
-from warren.incidents.recipients import NotificationRouter, Recipients
-from warren.incidents.store.incidents import BadPartition, IncidentRecord
-from warren.incidents.store.writer import IncidentStore, OperatorActions, StoreUpdate
+from warren.incidents.model import BadPartition, Decision, Event, GroupState, Incident, Notification, Notified
+from warren.incidents.notifications import incident_notification, report_notification, storm_notification
+from warren.incidents.routing import NotificationRouter, Recipients
+from warren.incidents.silences import OperatorActions, is_silenced
+from warren.incidents.store.store import IncidentStore, StoreUpdate
 from warren.incidents.storms import OpenStorms, StormOutcome
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.status import GroupResult, Name, Row, missing_group, read_group_results
+from warren.snapshot.status import GroupResult, GroupStatus, Name, Row, missing_group, read_group_results
 from warren.snapshot.store import Store
 
-NAMED_MOST = 20
-"""How many of an incident's partitions are put down by name."""
+MAX_PARTITIONS = 20
+"""How many of an incident's partitions are stored, the most severe first."""
+NO_STORMS = StormOutcome((), (), (), OpenStorms())
 DAY_MS = 86_400_000
-TIDY_MS = 3_600_000
-"""How often what ended long ago is looked for."""
+CLEANUP_MS = 3_600_000
+"""How often expired incidents and notifications are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState:
+    """What is kept in memory from one snapshot to the next."""
+
+    incidents: Mapping[Name, Incident] = field(default_factory=dict)
+    """The open incidents."""
+    storms: OpenStorms = field(default_factory=OpenStorms)
+    reported: Mapping[Name, Mapping[str, Notified]] = field(default_factory=dict)
+    """The reports on groups that are OK, by notifier."""
+    seen: frozenset[Name] = frozenset()
+    """The groups of partially known clusters that this Warren has seen itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One snapshot on its way through the steps: what is read before them, then what each adds."""
+
+    now_ms: int
+    state: PipelineState
+    actions: OperatorActions
+    router: NotificationRouter
+    rows: Mapping[Name, Row]
+    """The groups that are not OK, those with an open incident, and all others if any notifier wants reports."""
+    unknown_clusters: Collection[str]
+    partially_known: Collection[str]
+    """Clusters with groups that this Warren may not know, because it did not read their past commits."""
+    read_results: Callable[[Iterable[Row]], Mapping[Name, GroupResult]]
+    """Reads the partitions of groups from the snapshot."""
+
+    verdicts: Mapping[Name, Status | None] = field(default_factory=dict)
+    recipients: Mapping[Name, Recipients] = field(default_factory=dict)
+    silenced: Collection[Name] = ()
+    decisions: Sequence[Decision] = ()
+    storms: StormOutcome = NO_STORMS
+    results: Mapping[Name, GroupResult] = field(default_factory=dict)
+    incidents: Sequence[Incident] = ()
+    notifications: Sequence[Notification] = ()
+
+    @property
+    def open_incidents(self) -> Mapping[Name, Incident]:
+        """The incidents that are open from now on."""
+        changed = {incident.name: incident for incident in self.incidents}
+        incidents = {**self.state.incidents, **changed} if changed else self.state.incidents
+        return {name: incident for name, incident in incidents.items() if incident.closed_ms is None}
+
+    @property
+    def silenced_incidents(self) -> set[str]:
+        """The ids of the silenced incidents that were open before."""
+        return {self.state.incidents[name].id for name in self.silenced if name in self.state.incidents}
+
+    def next_state(self) -> PipelineState:
+        """What is kept for the next snapshot."""
+        reported = {decision.name: decision.state.reported for decision in self.decisions}
+        return PipelineState(
+            self.open_incidents,
+            self.storms.open_storms,
+            {name: reports for name, reports in {**self.state.reported, **reported}.items() if reports},
+            self.state.seen,
+        )
+
+
+def with_acknowledgements(evaluation: Evaluation) -> Evaluation:
+    """The open incidents with their acknowledgements of now."""
+    acknowledgements = evaluation.actions.acknowledgements
+    incidents = {}
+    for name, incident in evaluation.state.incidents.items():
+        acknowledgement = acknowledgements.get(incident.id)
+        acknowledged_ms = None if acknowledgement is None else acknowledgement.at_ms
+        is_same = incident.acknowledged_ms == acknowledged_ms
+        incidents[name] = incident if is_same else replace(incident, acknowledged_ms=acknowledged_ms)
+    return replace(evaluation, state=replace(evaluation.state, incidents=incidents))
+
+
+def with_verdicts(evaluation: Evaluation) -> Evaluation:
+    """The verdict of every group that can be judged, and None for open incidents of clusters that cannot."""
+    rows, state = evaluation.rows, evaluation.state
+    seen = state.seen.union(name for name in rows if name[0] in evaluation.partially_known)
+    verdicts: dict[Name, Status | None] = {}
+    for name in {**rows, **state.incidents}:
+        if name[0] in evaluation.unknown_clusters:
+            if name in state.incidents:
+                verdicts[name] = None
+        elif name in rows:
+            verdicts[name] = Status(rows[name]["status"])
+        elif name in seen or name[0] not in evaluation.partially_known:
+            # A group that only another Warren has seen may still exist.
+            verdicts[name] = Status.NOTFOUND
+    return replace(evaluation, verdicts=verdicts, state=replace(state, seen=seen))
+
+
+def with_recipients(evaluation: Evaluation) -> Evaluation:
+    """The notifiers, team and channels of every group."""
+    return replace(evaluation, recipients=evaluation.router.recipients_of(evaluation.verdicts))
+
+
+def with_silences(evaluation: Evaluation) -> Evaluation:
+    """The groups that a silence matches."""
+    names = list(evaluation.verdicts)
+    if not names or not evaluation.actions.silences:
+        return evaluation
+    clusters, groups = _columns(names)
+    matches = is_silenced(evaluation.actions.silences, clusters, groups)
+    return replace(evaluation, silenced={names[index] for index in np.flatnonzero(matches).tolist()})
+
+
+def with_decisions(evaluation: Evaluation) -> Evaluation:
+    """What follows for each group, if anything: opened, changed or closed incidents, and due notifications."""
+    decisions = []
+    for name, status in evaluation.verdicts.items():
+        incident = evaluation.state.incidents.get(name)
+        policies = evaluation.recipients[name].notifiers
+        if incident is not None and status is not None and status <= Status.OK:
+            # A notifier that was notified of the start is notified of the end, though routes may have changed since.
+            notified = [each for each in evaluation.router.policies.values() if each.name in incident.notified]
+            policies = (*notified, *(policy for policy in policies if policy not in notified))
+        known = GroupState(incident, evaluation.state.reported.get(name, {}))
+        is_quiet = name in evaluation.silenced
+        decision = decide(known, name, status, policies, evaluation.now_ms, _new_id, is_silenced=is_quiet)
+        if decision.due or decision.closed is not None or decision.state.incident != incident:
+            decisions.append(decision)
+    return replace(evaluation, decisions=decisions)
+
+
+def with_storms(evaluation: Evaluation) -> Evaluation:
+    """Group the notifications of groups that turned bad together."""
+    outcome = evaluation.state.storms.update(
+        evaluation.decisions,
+        evaluation.recipients,
+        evaluation.router.policies,
+        evaluation.silenced_incidents,
+        evaluation.now_ms,
+        _new_id,
+    )
+    return replace(evaluation, storms=outcome, decisions=outcome.decisions)
+
+
+def with_incidents(evaluation: Evaluation) -> Evaluation:
+    """The changed incidents with their most severe partitions; a closed incident keeps those it had."""
+    rows = [evaluation.rows[each.name] for each in evaluation.decisions if each.name in evaluation.rows]
+    results = evaluation.read_results(rows) if rows else {}
+    incidents = [
+        _with_partitions(decision.incident, results.get(decision.name))
+        for decision in evaluation.decisions
+        if decision.incident is not None
+    ]
+    return replace(evaluation, results=results, incidents=incidents)
+
+
+def with_notifications(evaluation: Evaluation) -> Evaluation:
+    """Build the notifications of incidents and storms, and the reports."""
+    rows, results, recipients = evaluation.rows, evaluation.results, evaluation.recipients
+    now_ms, storms = evaluation.now_ms, evaluation.storms
+
+    def status_of(name: Name) -> GroupStatus:
+        return results[name].status if name in results else missing_group(name)
+
+    notifications = [
+        report_notification(name, due, recipients[name], status_of(name), now_ms)
+        for name, due in ((decision.name, due) for decision in evaluation.decisions for due in decision.due)
+        if due.event is Event.REPORT
+    ]
+    notifications += [
+        incident_notification(incident, due, recipients[incident.name], status_of(incident.name), now_ms)
+        for incident, due in ((pending.incident, pending.due) for pending in storms.single)
+    ]
+    due_storms = [(update.storm, update.due) for update in storms.updates if update.due is not None]
+    by_id = {incident.id: incident for incident in evaluation.open_incidents.values()} if due_storms else {}
+    for storm, due in due_storms:
+        ids = storms.open_storms.members.get(storm.id, frozenset()) - evaluation.silenced_incidents
+        members = [by_id[incident_id] for incident_id in sorted(ids) if incident_id in by_id]
+        notifications.append(storm_notification(storm, due, members, rows, results, recipients, now_ms))
+    return replace(evaluation, notifications=notifications)
+
+
+STEPS: Sequence[Callable[[Evaluation], Evaluation]] = (
+    with_acknowledgements,
+    with_verdicts,
+    with_recipients,
+    with_silences,
+    with_decisions,
+    with_storms,
+    with_incidents,
+    with_notifications,
+)
 
 
 class IncidentPipeline:
-    """Holds the open incidents in memory and all of them, with the letters to send, in the book."""
+    """Runs the steps on every snapshot; open incidents are in memory, and all of them in the store."""
 
     def __init__(
         self,
-        book: IncidentStore,
+        incident_store: IncidentStore,
         store: Store,
         keep_days: int,
-        audiences: NotificationRouter | None = None,
+        router: NotificationRouter | None = None,
         on_notifications: Callable[[], None] = lambda: None,
         partially_known: Collection[str] = (),
     ) -> None:
-        self._book = book
+        self._incident_store = incident_store
         self._store = store
         self._keep_ms = max(keep_days, 1) * DAY_MS
-        self._audiences = audiences or NotificationRouter()
-        self._on_letters = on_notifications
-        self._open = {(one.incident.cluster, one.incident.group): one for one in book.still_open()}
-        self._storms = OpenStorms.of(book.storms(), (one.incident for one in self._open.values()))
-        self._reported: dict[Name, Mapping[str, Notified]] = {}
-        self._tidied_ms = 0
-        self._deaf = frozenset(partially_known)
-        """Clusters of which this Warren may not know all groups, as it has not heard their past."""
-        self._seen: set[Name] = set()
+        self._router = router or NotificationRouter()
+        self._on_notifications = on_notifications
+        self._partially_known = frozenset(partially_known)
+        incidents = {incident.name: incident for incident in incident_store.open_incidents()}
+        self._state = PipelineState(incidents, OpenStorms.restore(incident_store.open_storms(), incidents.values()))
+        self._last_cleanup_ms = 0
 
-    def take(self, manifest: Manifest) -> None:
-        """What a snapshot opens, changes and closes, and who is to hear of it."""
+    def process(self, manifest: Manifest) -> None:
+        """Decide what a snapshot opens, changes and closes, and store it with its notifications."""
+        evaluation = self._read(manifest)
+        for step in STEPS:
+            evaluation = step(evaluation)
+        self._commit(evaluation)
         now_ms = manifest.now_ms
-        wishes = self._book.wishes(now_ms)
-        self._heed(wishes)
+        if not 0 <= now_ms - self._last_cleanup_ms < CLEANUP_MS:
+            self._incident_store.delete_expired(now_ms - self._keep_ms, now_ms - DAY_MS)
+            self._last_cleanup_ms = now_ms
+
+    def _read(self, manifest: Manifest) -> Evaluation:
         groups = Snapshot(self._store, manifest).groups()
-        shown = groups if self._audiences.wants_good else groups.filter(pc.greater(groups["status"], int(Status.OK)))
-        rows: dict[Name, Row] = {(row["cluster"], row["group"]): row for row in shown.to_pylist()}
-        others = [name for name in self._open if name not in rows]
-        rows |= _rows_of(groups, others)
-        away = set(manifest.unknown_clusters())
-        names = [name for name in {**rows, **dict.fromkeys(others)} if self._may_tell(name, name in rows, away)]
-        hearings = self._audiences.of(names)
-        silenced = _silenced(names, wishes)
-        verdicts = {name: _verdict(rows.get(name), is_away=name[0] in away) for name in names}
-        changed = [
-            one
-            for name, verdict in verdicts.items()
-            if (one := self._after(name, verdict, hearings[name], now_ms, is_silenced=name in silenced)) is not None
-        ]
-        quiet = {self._open[name].incident.id for name in silenced if name in self._open}
-        weather = self._storms.after(changed, self._audiences, quiet, now_ms, _new_id)
-        if weather.changed or weather.storms:
-            self._put_down(weather, manifest, rows, hearings, quiet)
-        if not 0 <= now_ms - self._tidied_ms < TIDY_MS:
-            self._book.forget(now_ms - self._keep_ms, now_ms - DAY_MS)
-            self._tidied_ms = now_ms
-
-    def _put_down(
-        self,
-        weather: StormOutcome,
-        manifest: Manifest,
-        rows: Mapping[Name, Row],
-        hearings: Mapping[Name, Recipients],
-        quiet: Collection[str],
-    ) -> None:
-        """Write down what has changed, with the letters that tell of it."""
-        changed, now_ms = weather.changed, manifest.now_ms
-        results = read_group_results(self._store, manifest, [rows[one.name] for one in changed if one.name in rows])
-        entries = [entry for one in changed if (entry := self._entry(one, results)) is not None]
-        still_open = self._open_after(entries)
-        letters = [
-            notification_about(
-                one,
-                due,
-                hearings[one.name],
-                results[one.name].status if one.name in results else missing_group(one.name),
-                now_ms,
-            )
-            for one, due in weather.singles
-        ]
-        by_id = {entry.incident.id: entry for entry in still_open.values()} if weather.storms else {}
-        for storm in weather.storms:
-            if storm.due is not None:
-                ids = weather.after.left.get(storm.storm.id, frozenset()).difference(quiet)
-                members = Members([by_id[one] for one in sorted(ids) if one in by_id], rows, results, hearings)
-                letters.append(notification_about_storm(storm.storm, storm.due, members, now_ms))
-        self._book.write(StoreUpdate(entries, letters, [(storm.storm, storm.is_over) for storm in weather.storms]))
-        self._open, self._storms = still_open, weather.after
-        for one in changed:
-            if one.decision.known.reported:
-                self._reported[one.name] = one.decision.known.reported
-            else:
-                self._reported.pop(one.name, None)
-        if letters:
-            self._on_letters()
-
-    def _heed(self, wishes: OperatorActions) -> None:
-        """Note who has which incident in hand by now, and who no longer."""
-        for name, entry in self._open.items():
-            said = wishes.acknowledged.get(entry.incident.id)
-            at_ms = None if said is None else said.at_ms
-            if at_ms != entry.incident.acknowledged_ms:
-                self._open[name] = replace(entry, incident=replace(entry.incident, acknowledged_ms=at_ms))
-
-    def _may_tell(self, name: Name, is_there: bool, away: Collection[str]) -> bool:
-        """Whether something can be said of a group: of a cluster that is away only of an incident that is open."""
-        if name[0] in away:
-            return name in self._open
-        if is_there and name[0] in self._deaf:
-            self._seen.add(name)
-        # Of a group that others told of, and this one has never heard, it cannot be said that it is gone.
-        return is_there or name in self._seen or name[0] not in self._deaf
-
-    def _after(
-        self, name: Name, status: Status | None, hearing: Recipients, now_ms: int, *, is_silenced: bool
-    ) -> GroupChange | None:
-        """What a verdict changes about a group, if anything."""
-        held = self._open.get(name)
-        known = GroupState(held.incident if held else None, self._reported.get(name, {}))
-        listeners = hearing.listeners
-        if held is not None and status is not None and status <= Status.OK:
-            # Who heard of the beginning hears of the end, also when it would not hear of the group any more.
-            told = [one for name, one in self._audiences.listeners.items() if name in held.incident.told]
-            listeners = (*told, *(one for one in listeners if one not in told))
-        made = decide(known, *name, status, listeners, now_ms, _new_id, is_silenced=is_silenced)
-        is_same = made.closed is None and made.known.incident == known.incident
-        return None if is_same and not made.due else GroupChange(name, made)
-
-    def _entry(self, one: GroupChange, results: Mapping[Name, GroupResult]) -> IncidentRecord | None:
-        incident = one.incident
-        if incident is None:
-            return None
-        found = results.get(one.name, GroupResult(missing_group(one.name)))
-        held = self._open.get(one.name)
-        if found.bad_partitions == 0 and held is not None:
-            # What it was about stays known after its end.
-            return IncidentRecord(incident, held.partitions, held.partition_count)
-        named = tuple(
-            BadPartition(bad.topic, bad.partition, Status[bad.status], lag)
-            for bad, lag in zip(found.status.partitions[:NAMED_MOST], found.lags, strict=False)
+        is_bad = pc.greater(groups["status"], int(Status.OK))
+        rows = _rows(groups if self._router.reports_ok_groups else groups.filter(is_bad))
+        others = [name for name in self._state.incidents if name not in rows]
+        if others:
+            is_other = pc.is_in(group_keys(groups["cluster"], groups["group"]), value_set=group_keys(*_columns(others)))
+            rows |= _rows(groups.filter(is_other))
+        return Evaluation(
+            now_ms=manifest.now_ms,
+            state=self._state,
+            actions=self._incident_store.operator_actions(manifest.now_ms),
+            router=self._router,
+            rows=rows,
+            unknown_clusters=frozenset(manifest.unknown_clusters()),
+            partially_known=self._partially_known,
+            read_results=lambda rows: read_group_results(self._store, manifest, rows),
         )
-        return IncidentRecord(incident, named, found.bad_partitions)
 
-    def _open_after(self, entries: Sequence[IncidentRecord]) -> dict[Name, IncidentRecord]:
-        after = dict(self._open)
-        for entry in entries:
-            name = entry.incident.cluster, entry.incident.group
-            if entry.incident.closed_ms is None:
-                after[name] = entry
-            else:
-                after.pop(name, None)
-        return after
+    def _commit(self, evaluation: Evaluation) -> None:
+        """Store what has changed; on an error the state stays as it was, and the next snapshot decides again."""
+        updates = evaluation.storms.updates
+        if evaluation.decisions or updates:
+            self._incident_store.write(
+                StoreUpdate(
+                    evaluation.incidents,
+                    evaluation.notifications,
+                    [update.storm for update in updates if not update.has_ended],
+                    [update.storm for update in updates if update.has_ended],
+                )
+            )
+        self._state = evaluation.next_state()
+        if evaluation.notifications:
+            self._on_notifications()
 
 
 def _new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _verdict(row: Row | None, *, is_away: bool) -> Status | None:
-    if is_away:
-        return None
-    return Status.NOTFOUND if row is None else Status(row["status"])
+def _with_partitions(incident: Incident, result: GroupResult | None) -> Incident:
+    """An incident with its most severe partitions; one without bad partitions keeps those that it had."""
+    if result is None or result.bad_partitions == 0:
+        return incident
+    partitions = tuple(
+        BadPartition(partition.topic, partition.partition, Status[partition.status], lag)
+        for partition, lag in zip(result.status.partitions[:MAX_PARTITIONS], result.lags, strict=False)
+    )
+    return replace(incident, partitions=partitions, partition_count=result.bad_partitions)
 
 
-def _silenced(names: Sequence[Name], wishes: OperatorActions) -> set[Name]:
-    """Those of the groups that a silence in force is about."""
-    if not wishes.silences:
-        return set()
-    clusters = pa.array([cluster for cluster, _ in names], pa.string())
-    groups = pa.array([group for _, group in names], pa.string())
-    is_silenced = np.zeros(len(names), dtype=np.bool_)
-    for one in wishes.silences:
-        is_silenced |= matches_wildcards(clusters, one.cluster) & matches_wildcards(groups, one.group)
-    return {names[place] for place in np.flatnonzero(is_silenced).tolist()}
+def _columns(names: Sequence[Name]) -> tuple[pa.Array, pa.Array]:
+    """The clusters and the groups of some names."""
+    clusters, groups = zip(*names, strict=True)
+    return pa.array(clusters, pa.string()), pa.array(groups, pa.string())
 
 
-def _rows_of(groups: pa.Table, names: Sequence[Name]) -> dict[Name, Row]:
-    """The rows of some groups, of those that are there."""
-    if not names:
-        return {}
-    wanted = group_keys(pa.array([cluster for cluster, _ in names]), pa.array([group for _, group in names]))
-    found = groups.filter(pc.is_in(group_keys(groups["cluster"], groups["group"]), value_set=wanted))
-    return {(row["cluster"], row["group"]): row for row in found.to_pylist()}
+def _rows(groups: pa.Table) -> dict[Name, Row]:
+    return {(row["cluster"], row["group"]): row for row in groups.to_pylist()}

@@ -1,46 +1,120 @@
-"""Where groups go, by the routes of the configuration."""
+"""Routing: the recipients of each group, by the filters of notifiers and the routes of the configuration."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from warren.config.outward import Route
-from warren.domain.matching import matches_wildcards
+from warren.config import Notifier, Route
+from warren.domain.matching import matches_lists, matches_wildcards
+from warren.domain.status import Status
+from warren.incidents.model import NotifierPolicy
+from warren.snapshot.status import Name
+
+MAX_CACHED_GROUPS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
-    """What the routes come to for many groups at once: whose each is, and of each notifier that a route names, whether
-    it hears of the group, and where.
-    """
+class RouteMatches:
+    """What the routes give for many groups: the team of each, and by notifier whether it is routed and to where."""
 
     team: NDArray[np.object_]
-    to: dict[str, NDArray[np.bool_]]
+    is_routed: dict[str, NDArray[np.bool_]]
     channel: dict[str, NDArray[np.object_]]
 
 
-def route(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> Routed:
-    """Where groups go: the first route that fits and names notifiers is the last that is looked at, unless it says so.
+def match_routes(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) -> RouteMatches:
+    """Match groups with the routes, in order.
 
-    A route that names no notifiers says whose groups they are, and no more.
+    A group stops at the first route that matches and names notifiers, unless that route has `continue`. A route that
+    names no notifiers only sets the team.
     """
     count = len(groups)
-    named = {name for one in routes for name in one.notifiers}
-    found = Routed(
+    named = {name for route in routes for name in route.notifiers}
+    matches = RouteMatches(
         np.full(count, "", dtype=object),
         {name: np.zeros(count, dtype=np.bool_) for name in named},
         {name: np.full(count, "", dtype=object) for name in named},
     )
-    is_looking = np.ones(count, dtype=np.bool_)
-    for one in routes:
-        fits = is_looking & matches_wildcards(clusters, one.cluster) & matches_wildcards(groups, one.group)
-        found.team[fits & (found.team == "")] = one.team
-        for name in one.notifiers:
-            found.channel[name][fits & ~found.to[name]] = one.channel
-            found.to[name] |= fits
-        if one.notifiers and not one.continue_:
-            is_looking &= ~fits
-    return found
+    is_open = np.ones(count, dtype=np.bool_)
+    for route in routes:
+        is_match = is_open & matches_wildcards(clusters, route.cluster) & matches_wildcards(groups, route.group)
+        matches.team[is_match & (matches.team == "")] = route.team
+        for name in route.notifiers:
+            matches.channel[name][is_match & ~matches.is_routed[name]] = route.channel
+            matches.is_routed[name] |= is_match
+        if route.notifiers and not route.continue_:
+            is_open &= ~is_match
+    return matches
+
+
+@dataclass(frozen=True, slots=True)
+class NotifierFilter:
+    """A notifier's policy and the groups that it matches_lists."""
+
+    policy: NotifierPolicy
+    allowlist: str | None = None
+    denylist: str | None = None
+
+    @classmethod
+    def of(cls, notifier: Notifier) -> "NotifierFilter":
+        """The filter and policy of a `[notifier.NAME]` section."""
+        seconds = notifier.interval if notifier.send_interval is None else notifier.send_interval
+        policy = NotifierPolicy(
+            notifier.name,
+            threshold=Status(notifier.threshold),
+            send_interval_ms=seconds * 1000,
+            sends_once=notifier.send_once,
+            wants_close=notifier.wants_close,
+            must_repeat=notifier.class_name == "alertmanager",
+            storm_threshold=notifier.storm_from,
+        )
+        return cls(policy, notifier.group_allowlist, notifier.group_denylist)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipients:
+    """The notifiers of a group, the team that owns it, and by notifier the channel that a route sets."""
+
+    notifiers: Sequence[NotifierPolicy] = ()
+    team: str = ""
+    channels: Mapping[str, str] = field(default_factory=dict)
+
+
+class NotificationRouter:
+    """Gives the recipients of groups; routes many groups at a time and caches the result."""
+
+    def __init__(self, filters: Iterable[NotifierFilter] = (), routes: Sequence[Route] = ()) -> None:
+        self._filters = tuple(filters)
+        self._routes = tuple(routes)
+        self._cache: dict[Name, Recipients] = {}
+        self.policies = {each.policy.name: each.policy for each in self._filters}
+        self.reports_ok_groups = any(policy.threshold <= Status.OK for policy in self.policies.values())
+
+    def recipients_of(self, names: Iterable[Name]) -> Mapping[Name, Recipients]:
+        """The recipients of these groups, and of others that were asked for before."""
+        if len(self._cache) > MAX_CACHED_GROUPS:
+            self._cache = {}
+        new = sorted({name for name in names if name not in self._cache})
+        if new:
+            self._route(new)
+        return self._cache
+
+    def _route(self, names: Sequence[Name]) -> None:
+        groups = pa.array([group for _, group in names], pa.string())
+        matches = match_routes(self._routes, pa.array([cluster for cluster, _ in names], pa.string()), groups)
+        accepted = []
+        for each in self._filters:
+            # A notifier that no route names is notified of every group, as without routes.
+            is_routed = matches.is_routed.get(each.policy.name, np.bool_(True))
+            accepted.append((each.policy, (matches_lists(groups, each.allowlist, each.denylist) & is_routed).tolist()))
+        for index, name in enumerate(names):
+            notifiers = tuple(policy for policy, is_accepted in accepted if is_accepted[index])
+            channels = {
+                policy.name: matches.channel[policy.name][index]
+                for policy in notifiers
+                if policy.name in matches.channel
+            }
+            self._cache[name] = Recipients(notifiers, matches.team[index], channels)

@@ -1,20 +1,18 @@
-"""What people said about incidents: that they have one in hand, or that they do not want to hear of some for a while.
+"""What operators can do about incidents: acknowledge one, or silence the notifications of matching groups."""
 
-Written by whoever answers them, beside the book of incidents and in its file; whoever keeps the book reads it.
-"""
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import astuple, dataclass, fields
-from pathlib import Path
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from warren.incidents.store.database import open_to_write, reading, writing
+from warren.domain.matching import matches_wildcards
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Somebody has an incident in hand; who takes that back does so by another of a later time."""
+    """Somebody takes care of an incident, so it needs no reminders; withdrawn by another one of a later time."""
 
     incident: str
     at_ms: int
@@ -25,7 +23,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Nobody is told about groups that fit the patterns, until it is over; ended early it is over sooner."""
+    """No notifications for the groups that match both patterns, from one time until another."""
 
     id: str
     cluster: str
@@ -35,74 +33,25 @@ class Silence:
     by: str
     why: str
 
-    def is_in_force(self, now_ms: int) -> bool:
-        """Whether it holds at a moment."""
+    def is_active(self, now_ms: int) -> bool:
+        """Whether it is in force at a time."""
         return self.from_ms <= now_ms < self.until_ms
 
 
 OperatorAction = Acknowledgement | Silence
 
-TABLE_OF: dict[type, str] = {Acknowledgement: "acknowledgements", Silence: "silences"}
-_COLUMN_OF = {"group": "name"}
-"""Names that SQL keeps for itself."""
+
+@dataclass(frozen=True, slots=True)
+class OperatorActions:
+    """The silences that have not ended, and the acknowledgement of each open incident that has one."""
+
+    silences: Sequence[Silence] = ()
+    acknowledgements: Mapping[str, Acknowledgement] = field(default_factory=dict)
 
 
-def columns_of(kind: type) -> list[str]:
-    """The columns of a kind of wish, its key first."""
-    return [_COLUMN_OF.get(one.name, one.name) for one in fields(kind)]
-
-
-def write_action(data_dir: Path, wish: OperatorAction) -> None:
-    """Put down what somebody wants, durably; what was there under the same name gives way."""
-    with closing(open_to_write(data_dir)) as book, writing(book):
-        put_down(book, [wish])
-
-
-def put_down(book: sqlite3.Connection, wishes: Sequence[OperatorAction], *, is_shared: bool = False) -> None:
-    """Put wishes into their tables, in whatever transaction the connection is."""
-    for kind, table in TABLE_OF.items():
-        names = [*columns_of(kind), "is_shared"]
-        marks = ", ".join("?" * len(names))
-        book.executemany(
-            f"INSERT OR REPLACE INTO {table} ({', '.join(names)}) VALUES ({marks})",  # noqa: S608 - our own words
-            [(*astuple(one), int(is_shared)) for one in wishes if type(one) is kind],
-        )
-
-
-def silences_in(book: sqlite3.Connection, after_ms: int) -> list[Silence]:
-    """The silences that are not over at a moment, those that end first first."""
-    query = f"SELECT {', '.join(columns_of(Silence))} FROM silences WHERE until_ms > ? ORDER BY until_ms, id"  # noqa: S608
-    return [Silence(*row) for row in book.execute(query, (after_ms,))]
-
-
-def acknowledgements_in(book: sqlite3.Connection) -> dict[str, Acknowledgement]:
-    """Who has which open incident in hand."""
-    names = ", ".join(f"a.{name}" for name in columns_of(Acknowledgement))
-    query = (
-        f"SELECT {names} FROM acknowledgements a JOIN incidents i ON i.id = a.incident "  # noqa: S608 - our own words
-        "WHERE i.closed_ms IS NULL AND a.withdrawn_ms IS NULL"
-    )
-    return {row[0]: Acknowledgement(*row) for row in book.execute(query)}
-
-
-def not_shared(book: sqlite3.Connection) -> list[OperatorAction]:
-    """What only this machine knows so far."""
-    found: list[OperatorAction] = []
-    for kind, table in TABLE_OF.items():
-        query = f"SELECT {', '.join(columns_of(kind))} FROM {table} WHERE is_shared = 0"  # noqa: S608 - our own words
-        found += [kind(*row) for row in book.execute(query)]
-    return found
-
-
-def read_silences(data_dir: Path, after_ms: int) -> list[Silence]:
-    """The silences that are not over at a moment; none where nobody has said anything yet."""
-    with reading(data_dir) as book:
-        return [] if book is None else silences_in(book, after_ms)
-
-
-def count_silences(data_dir: Path, now_ms: int) -> int:
-    """How many silences are in force; none where that cannot be read just now."""
-    try:
-        return sum(one.is_in_force(now_ms) for one in read_silences(data_dir, now_ms))
-    except sqlite3.Error:
-        return 0
+def is_silenced(silences: Iterable[Silence], clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether any of the silences matches each group."""
+    silenced = np.zeros(len(groups), dtype=np.bool_)
+    for silence in silences:
+        silenced |= matches_wildcards(clusters, silence.cluster) & matches_wildcards(groups, silence.group)
+    return silenced

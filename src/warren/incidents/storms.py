@@ -1,148 +1,294 @@
-"""The storms that are not over: which groups are part of which, and what a snapshot makes of them."""
+"""Storms: groups of one cluster that turn bad together are grouped into one notification.
+
+A storm grows while groups join it, and ends when all its groups are OK or gone. All of this is pure: from the
+notifications that are due for single groups, and the open storms, to the notifications that are sent.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from warren.incidents.grouping import (
-    TOGETHER_MS,
-    PendingNotification,
-    RemainingGroups,
-    Storm,
-    StormUpdate,
-    group_notifications,
-)
-from warren.incidents.model import DueNotification, Event, Incident
-from warren.incidents.notifications import GroupChange
-from warren.incidents.recipients import NotificationRouter
+from warren.domain.status import Status
+from warren.incidents.model import Decision, DueNotification, Event, Incident, Notified, NotifierPolicy
+from warren.incidents.routing import Recipients
+from warren.snapshot.status import Name
 
-_Place = tuple[str, str, str]
-"""A cluster, a listener's name, and where that one hears of it."""
+TOGETHER_MS = 60_000
+"""Groups that turn bad within this time do so together."""
+JOIN_MS = 600_000
+"""A storm without a new group for this long grows no more: what turns bad later has another cause."""
+
+
+class StormKey(NamedTuple):
+    """What the groups of a storm have in common."""
+
+    cluster: str
+    notifier: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """Groups of a cluster that a notifier is notified of as one."""
+
+    id: str
+    notifier: str
+    cluster: str
+    channel: str
+    opened_ms: int
+    grown_ms: int
+    notified: Notified
+    total: int
+    """How many groups have been part of it."""
+    unreported: int = 0
+    """How many groups have joined since its last notification."""
+
+    @property
+    def key(self) -> StormKey:
+        """What its groups have in common."""
+        return StormKey(self.cluster, self.notifier, self.channel)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNotification:
+    """A notification that is due for one incident, unless a storm includes it."""
+
+    incident: Incident
+    due: DueNotification
+
+
+@dataclass(frozen=True, slots=True)
+class StormUpdate:
+    """The new state of a storm, and the notification that is due for it, if any."""
+
+    storm: Storm
+    due: DueNotification | None = None
+    joined: tuple[str, ...] = ()
+    """The ids of the incidents that have just joined it."""
+    has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingGroups:
+    """How many groups of a storm are still bad, and how many of those are not silenced."""
+
+    bad: int = 0
+    unsilenced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedNotifications:
+    """What is sent: notifications of single incidents, and updates of storms."""
+
+    single: tuple[PendingNotification, ...]
+    storms: tuple[StormUpdate, ...] = ()
+
+
+def group_notifications(
+    policy: NotifierPolicy,
+    key: StormKey,
+    pending: Sequence[PendingNotification],
+    storms: Mapping[str, Storm],
+    remaining: Mapping[str, RemainingGroups],
+    recent: int,
+    now_ms: int,
+    new_id: Callable[[], str],
+) -> GroupedNotifications:
+    """Group the pending notifications of one key.
+
+    `storms` are the open storms of the key by id, `remaining` has the groups of each that are still bad, and `recent`
+    is how many groups turned bad within `TOGETHER_MS` and were notified one by one.
+    """
+    opening: list[PendingNotification] = []
+    single: list[PendingNotification] = []
+    by_storm: dict[str, list[PendingNotification]] = {storm_id: [] for storm_id in storms}
+    for each in pending:
+        notified = each.incident.notified.get(policy.name)
+        if each.due.event is Event.OPEN:
+            opening.append(each)
+        else:
+            by_storm.get(notified.storm if notified else "", single).append(each)
+    growing = next((storm.id for storm in storms.values() if 0 <= now_ms - storm.grown_ms < JOIN_MS), None)
+    updates = []
+    if growing is None:
+        if opening and 0 < policy.storm_threshold <= recent + len(opening):
+            updates.append(_open_storm(new_id(), key, opening, now_ms))
+        else:
+            single += opening
+    for storm_id, storm in storms.items():
+        joining = opening if storm_id == growing else []
+        counts = remaining.get(storm_id, RemainingGroups())
+        update = _update_storm(policy, storm, by_storm[storm_id], joining, counts, now_ms)
+        if update is not None:
+            updates.append(update)
+    return GroupedNotifications(tuple(single), tuple(updates))
+
+
+def _open_storm(storm_id: str, key: StormKey, opening: Sequence[PendingNotification], now_ms: int) -> StormUpdate:
+    notified = Notified(1, now_ms, max(each.incident.worst for each in opening))
+    storm = Storm(storm_id, key.notifier, key.cluster, key.channel, now_ms, now_ms, notified, len(opening))
+    reason = f"{len(opening)} groups of {key.cluster} turned bad together"
+    due = DueNotification(key.notifier, Event.OPEN, 1, reason)
+    return StormUpdate(storm, due, tuple(each.incident.id for each in opening))
+
+
+def _update_storm(
+    policy: NotifierPolicy,
+    storm: Storm,
+    pending: Sequence[PendingNotification],
+    joining: Sequence[PendingNotification],
+    remaining: RemainingGroups,
+    now_ms: int,
+) -> StormUpdate | None:
+    if joining:
+        count = len(joining)
+        storm = replace(storm, total=storm.total + count, unreported=storm.unreported + count, grown_ms=now_ms)
+    sequence = storm.notified.count + 1
+    if remaining.bad + len(joining) == 0:
+        reason = f"all {storm.total} groups are OK again, or gone"
+        due = DueNotification(policy.name, Event.CLOSE, sequence, reason) if policy.wants_close else None
+        return StormUpdate(storm, due, has_ended=True)
+    joined = tuple(each.incident.id for each in joining)
+    pending = [*pending, *joining]
+    event, reason = _due_event(policy, storm, pending, remaining.unsilenced + len(joining), now_ms)
+    if event is None:
+        return StormUpdate(storm, None, joined) if joining else None
+    worst = max([storm.notified.worst, *(each.incident.worst for each in pending)])
+    storm = replace(storm, notified=Notified(sequence, now_ms, worst), unreported=0)
+    return StormUpdate(storm, DueNotification(policy.name, event, sequence, reason), joined)
+
+
+def _due_event(
+    policy: NotifierPolicy, storm: Storm, pending: Sequence[PendingNotification], unsilenced: int, now_ms: int
+) -> tuple[Event | None, str]:
+    if not unsilenced:
+        return None, ""
+    since_last_ms = now_ms - storm.notified.last_ms
+    status = max((each.incident.status for each in pending), default=Status.NOTFOUND)
+    if status > storm.notified.worst and not policy.sends_once:
+        return Event.WORSE, f"some groups are now {status.name}; the worst before was {storm.notified.worst.name}"
+    if storm.unreported and not 0 <= since_last_ms < TOGETHER_MS:
+        return Event.WORSE, f"{storm.unreported} more groups turned bad"
+    has_reminder = any(each.due.event is Event.REMINDER for each in pending)
+    if has_reminder and not policy.sends_once and not 0 <= since_last_ms < policy.send_interval_ms:
+        return Event.REMINDER, f"{unsilenced} of {storm.total} groups are still bad"
+    return None, ""
 
 
 @dataclass(frozen=True, slots=True)
 class StormOutcome:
-    """What is said one by one, what of storms, the changes with what they are part of, and the storms that are left."""
+    """What one snapshot leads to: notifications of single incidents, updates of storms, and the storms left open."""
 
-    changed: Sequence[GroupChange]
-    singles: Sequence[tuple[GroupChange, DueNotification]]
-    storms: Sequence[StormUpdate]
-    after: "OpenStorms"
+    decisions: Sequence[Decision]
+    """The decisions, with the storms that their incidents have joined."""
+    single: Sequence[PendingNotification]
+    updates: Sequence[StormUpdate]
+    open_storms: "OpenStorms"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStorms:
-    """The storms that are not over, the open incidents of each, and when groups were notified one by one lately."""
+    """The storms that have not ended, by id, and what is needed to update them."""
 
-    held: Mapping[str, Storm] = field(default_factory=dict)
-    left: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    lately: Mapping[_Place, Sequence[int]] = field(default_factory=dict)
+    storms: Mapping[str, Storm] = field(default_factory=dict)
+    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The open incidents of each storm."""
+    recent: Mapping[StormKey, Sequence[int]] = field(default_factory=dict)
+    """When groups turned bad that were notified one by one."""
 
     @classmethod
-    def of(cls, storms: Iterable[Storm], incidents: Iterable[Incident]) -> "OpenStorms":
-        """OpenStorms as the book holds them."""
-        held = {one.id: one for one in storms}
-        left: dict[str, set[str]] = {name: set() for name in held}
+    def restore(cls, storms: Iterable[Storm], incidents: Iterable[Incident]) -> "OpenStorms":
+        """The open storms of the store, with their open incidents."""
+        by_id = {storm.id: storm for storm in storms}
+        members: dict[str, set[str]] = {storm_id: set() for storm_id in by_id}
         for incident in incidents:
-            for told in incident.told.values():
-                if told.storm in left:
-                    left[told.storm].add(incident.id)
-        return cls(held, {name: frozenset(ids) for name, ids in left.items()})
+            for notified in incident.notified.values():
+                if notified.storm in members:
+                    members[notified.storm].add(incident.id)
+        return cls(by_id, {storm_id: frozenset(ids) for storm_id, ids in members.items()})
 
-    def after(
+    def update(
         self,
-        changed: Sequence[GroupChange],
-        audiences: NotificationRouter,
+        decisions: Sequence[Decision],
+        recipients: Mapping[Name, Recipients],
+        policies: Mapping[str, NotifierPolicy],
         silenced: Collection[str],
         now_ms: int,
         new_id: Callable[[], str],
     ) -> StormOutcome:
-        """What becomes of changes and storms when those are told of as one; `silenced` are incidents by their ids."""
-        listeners = audiences.listeners
-        left = self._left_after(changed)
-        singles, said = self._sorted(changed, audiences)
-        lately = {place: [at for at in times if _is_near(at, now_ms)] for place, times in self.lately.items()}
-        made: list[StormUpdate] = []
-        for place in {**said, **{_place(one): None for one in self.held.values()}}:
-            cluster, name, channel = place
-            storms = {key: one for key, one in self.held.items() if _place(one) == place}
-            if name not in listeners:
-                made += [StormUpdate(one, None, is_over=True) for one in storms.values()]
+        """Group the notifications of some decisions; `silenced` has the ids of silenced incidents."""
+        closed = {decision.closed.id for decision in decisions if decision.closed is not None}
+        members = {storm_id: ids - closed for storm_id, ids in self.members.items()}
+        pending = self._pending_by_key(decisions, recipients)
+        recent = {key: [at for at in times if 0 <= now_ms - at < TOGETHER_MS] for key, times in self.recent.items()}
+        single: list[PendingNotification] = []
+        updates: list[StormUpdate] = []
+        for key in {**pending, **{storm.key: [] for storm in self.storms.values()}}:
+            storms = {storm_id: storm for storm_id, storm in self.storms.items() if storm.key == key}
+            policy = policies.get(key.notifier)
+            if policy is None:
+                updates += [StormUpdate(storm, has_ended=True) for storm in storms.values()]
                 continue
-            messages = said.get(place, {})
-            about = [
-                PendingNotification(one.incident, due) for one, due in messages.values() if one.incident is not None
-            ]
-            counts = {key: RemainingGroups(len(left[key]), len(left[key].difference(silenced))) for key in storms}
-            recently = lately.get(place, [])
-            gathered = group_notifications(
-                listeners[name], cluster, channel, about, storms, counts, len(recently), now_ms, new_id
+            remaining = {
+                storm_id: RemainingGroups(len(members[storm_id]), len(members[storm_id].difference(silenced)))
+                for storm_id in storms
+            }
+            times = recent.get(key, [])
+            grouped = group_notifications(
+                policy, key, pending.get(key, []), storms, remaining, len(times), now_ms, new_id
             )
-            alone = [messages[one.incident.id] for one in gathered.single]
-            singles += alone
-            made += gathered.storms
-            opened = [now_ms for _, due in alone if due.event is Event.OPEN]
-            lately[place] = [*recently, *opened][-max(listeners[name].storm_from, 1) :]
-        return StormOutcome(_with_storms(changed, made), singles, made, self._with(made, left, lately))
+            single += grouped.single
+            updates += grouped.storms
+            opened = [now_ms for each in grouped.single if each.due.event is Event.OPEN]
+            recent[key] = [*times, *opened][-max(policy.storm_threshold, 1) :]
+        return StormOutcome(_with_storms(decisions, updates), single, updates, self._after(updates, members, recent))
 
-    def _sorted(
-        self, changed: Sequence[GroupChange], audiences: NotificationRouter
-    ) -> tuple[list[tuple[GroupChange, DueNotification]], dict[_Place, dict[str, tuple[GroupChange, DueNotification]]]]:
-        """What no storm can be made of, and the rest by where it is told, each under its incident."""
-        singles: list[tuple[GroupChange, DueNotification]] = []
-        said: dict[_Place, dict[str, tuple[GroupChange, DueNotification]]] = {}
-        hearings = audiences.of(one.name for one in changed)
-        for one in changed:
-            for due in one.decision.due:
-                if one.incident is None or due.event is Event.REPORT:
-                    singles.append((one, due))
-                    continue
-                told = one.incident.told.get(due.listener)
-                storm = self.held.get(told.storm) if told is not None else None
-                channel = hearings[one.name].channels.get(due.listener, "")
-                place = (one.name[0], due.listener, channel) if storm is None else _place(storm)
-                said.setdefault(place, {})[one.incident.id] = one, due
-        return singles, said
+    def _pending_by_key(
+        self, decisions: Sequence[Decision], recipients: Mapping[Name, Recipients]
+    ) -> dict[StormKey, list[PendingNotification]]:
+        pending: dict[StormKey, list[PendingNotification]] = {}
+        for decision in decisions:
+            incident = decision.incident
+            for due in decision.due if incident is not None else ():
+                assert incident is not None
+                notified = incident.notified.get(due.notifier)
+                storm = self.storms.get(notified.storm) if notified is not None else None
+                channel = recipients[decision.name].channels.get(due.notifier, "")
+                key = StormKey(incident.cluster, due.notifier, channel) if storm is None else storm.key
+                pending.setdefault(key, []).append(PendingNotification(incident, due))
+        return pending
 
-    def _left_after(self, changed: Sequence[GroupChange]) -> dict[str, frozenset[str]]:
-        closed = {one.decision.closed.id for one in changed if one.decision.closed is not None}
-        return {name: ids - closed for name, ids in self.left.items()}
-
-    def _with(
-        self, made: Sequence[StormUpdate], left: dict[str, frozenset[str]], lately: Mapping[_Place, Sequence[int]]
+    def _after(
+        self,
+        updates: Sequence[StormUpdate],
+        members: dict[str, frozenset[str]],
+        recent: Mapping[StormKey, Sequence[int]],
     ) -> "OpenStorms":
-        held = dict(self.held)
-        for one in made:
-            key = one.storm.id
-            if one.is_over:
-                held.pop(key, None)
-                left.pop(key, None)
+        storms = dict(self.storms)
+        for update in updates:
+            storm_id = update.storm.id
+            if update.has_ended:
+                storms.pop(storm_id, None)
+                members.pop(storm_id, None)
             else:
-                held[key] = one.storm
-                left[key] = left.get(key, frozenset()) | set(one.joined)
-        return OpenStorms(held, left, {place: times for place, times in lately.items() if times})
+                storms[storm_id] = update.storm
+                members[storm_id] = members.get(storm_id, frozenset()) | set(update.joined)
+        return OpenStorms(storms, members, {key: times for key, times in recent.items() if times})
 
 
-def _place(storm: Storm) -> _Place:
-    return storm.cluster, storm.listener, storm.channel
-
-
-def _is_near(at_ms: int, now_ms: int) -> bool:
-    return 0 <= now_ms - at_ms < TOGETHER_MS
-
-
-def _with_storms(changed: Sequence[GroupChange], made: Sequence[StormUpdate]) -> list[GroupChange]:
-    """The changes, with the storms that their incidents have become part of."""
+def _with_storms(decisions: Sequence[Decision], updates: Sequence[StormUpdate]) -> Sequence[Decision]:
+    """The decisions, with the storms that their incidents have joined."""
     joined: dict[str, list[Storm]] = {}
-    for one in made:
-        for incident in one.joined:
-            joined.setdefault(incident, []).append(one.storm)
-    return [_joined(one, joined) for one in changed] if joined else list(changed)
+    for update in updates:
+        for incident_id in update.joined:
+            joined.setdefault(incident_id, []).append(update.storm)
+    return [_with_joined(decision, joined) for decision in decisions] if joined else decisions
 
 
-def _joined(one: GroupChange, joined: Mapping[str, Sequence[Storm]]) -> GroupChange:
-    incident = one.decision.known.incident
+def _with_joined(decision: Decision, joined: Mapping[str, Sequence[Storm]]) -> Decision:
+    incident = decision.state.incident
     if incident is None or incident.id not in joined:
-        return one
+        return decision
     for storm in joined[incident.id]:
-        incident = incident.told_in(storm.listener, storm.id)
-    return replace(one, decision=replace(one.decision, known=replace(one.decision.known, incident=incident)))
+        incident = incident.with_storm(storm.notifier, storm.id)
+    return replace(decision, state=replace(decision.state, incident=incident))

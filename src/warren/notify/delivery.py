@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from warren.delivery.backoff import Backoff
 from warren.errors import BusyError, RefusedError
-from warren.incidents.store.notifications import NO_RESULT, Notification
-from warren.incidents.store.writer import IncidentStore
+from warren.incidents.model import NO_RESULT, Notification
+from warren.incidents.store.store import IncidentStore
 from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class NotifierDelivery:
         return 0.0
 
     def _until_next(self, now_ms: int) -> float:
-        next_ms = self._book.next_time(self._listener)
+        next_ms = self._book.next_attempt_ms(self._listener)
         wait_s = LOOK_S if next_ms is None else (next_ms - now_ms) / 1000
         return min(max(wait_s, LEAST_WAIT_S), LOOK_S)
 
@@ -129,7 +129,7 @@ class NotifierDelivery:
         self._unnoted[letter.key] = receipt
         sent_ms = self._clock_ms()
         # What it said is large, and nobody asks for it any more.
-        self._book.put_down(
+        self._book.update_notification(
             letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt, result=NO_RESULT)
         )
         del self._unnoted[letter.key]
@@ -146,17 +146,23 @@ class NotifierDelivery:
         self._resume_ms = now_ms + round(BACKOFF.wait_s(self._failures, least_s, self._chance) * 1000)
         self._failures += 1
         next_ms = now_ms + round(BACKOFF.wait_s(letter.attempts, least_s, self._chance) * 1000)
-        self._book.put_down(
+        self._book.update_notification(
             letter.key,
-            lambda held: replace(held, attempts=letter.attempts + 1, next_ms=next_ms, trouble=trouble[:TROUBLE_MOST]),
+            lambda held: replace(
+                held, attempts=letter.attempts + 1, next_attempt_ms=next_ms, last_error=trouble[:TROUBLE_MOST]
+            ),
         )
 
     def _give_up(self, letter: Notification, now_ms: int, trouble: str) -> None:
         log.error("notifier %s: %s of %s was not sent: %s", self._listener, letter.event, letter.group, trouble)
-        self._book.put_down(
+        self._book.update_notification(
             letter.key,
             lambda held: replace(
-                held, attempts=letter.attempts + 1, given_up_ms=now_ms, trouble=trouble[:TROUBLE_MOST], result=NO_RESULT
+                held,
+                attempts=letter.attempts + 1,
+                given_up_ms=now_ms,
+                last_error=trouble[:TROUBLE_MOST],
+                result=NO_RESULT,
             ),
         )
 

@@ -12,7 +12,7 @@ from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.replicated import ReplicatedStore
-from warren.incidents.store.writer import IncidentStore
+from warren.incidents.store.store import IncidentStore
 from warren.kafka.options import to_librdkafka
 from warren.notify.locks import KafkaLock, Lock, ZooKeeperLock
 from warren.notify.notifiers import office
@@ -64,7 +64,7 @@ class Leadership:
             self._newest = manifest
             if self._keeper is not None and self._may_send():
                 try:
-                    self._keeper.take(manifest)
+                    self._keeper.process(manifest)
                 except ReplicationError as error:
                     self._stand_down(str(error))
 
@@ -140,7 +140,7 @@ class Leadership:
 
     def _follow(self) -> None:
         try:
-            self._book.follow()
+            self._book.sync()
             self._is_lost = False
         except (ReplicationError, StoreError) as error:
             if not self._is_lost:
@@ -216,5 +216,5 @@ def _lock(config: Config, wake: Callable[[], None]) -> Lock | None:
     lock = config.notifier_lock
     assert lock is not None
     settings, topic = _settings(config, lock.cluster or config.incidents.cluster), f"{config.incidents.topic}-lock"
-    make = Changelog(settings, topic).create
+    make = Changelog(settings, topic).create_topic
     return KafkaLock(settings, topic, lock.group, lock.session_timeout, make, wake)

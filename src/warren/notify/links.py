@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Notification
 
 LINK_CHARS = 2000
 """What every service takes; a name that makes a longer link is not meant for people."""

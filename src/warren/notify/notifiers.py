@@ -11,10 +11,9 @@ from typing import Protocol
 from gotemplate import TemplateError
 from warren.config import Config, Notifier
 from warren.errors import ConfigError, WarrenError
-from warren.incidents.model import Event
-from warren.incidents.recipients import NotificationRouter, to_notifier_filter
-from warren.incidents.store.notifications import Notification
-from warren.incidents.store.writer import IncidentStore
+from warren.incidents.model import Event, Notification
+from warren.incidents.routing import NotificationRouter, NotifierFilter
+from warren.incidents.store.store import IncidentStore
 from warren.notify.delivery import NotifierDelivery, Send, close_all
 from warren.notify.links import Links
 from warren.notify.senders.alertmanager import AlertmanagerSender
@@ -56,7 +55,7 @@ def office(
             for postman in postmen:
                 postman.wake()
 
-        yield NotificationRouter(map(to_notifier_filter, notifiers), config.routes), wake
+        yield NotificationRouter(map(NotifierFilter.of, notifiers), config.routes), wake
 
 
 def _sender(notifier: Notifier, config: Config, parts: contextlib.ExitStack) -> Send:

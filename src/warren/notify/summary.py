@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from warren.domain.reasons import format_duration
 from warren.domain.status import Status
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification, StormStatus
+from warren.incidents.model import Event, Notification, StormStatus
 from warren.snapshot.status import PartitionStatus
 
 PARTITIONS_SHOWN = 5
@@ -92,7 +91,7 @@ def _opening(letter: Notification, status: Status) -> str:
 
 def _reason(letter: Notification, bad: Sequence[PartitionStatus]) -> str:
     if letter.event is Event.CLOSE:
-        return f"{one_line(letter.why)}, after {lasted(letter)}"
+        return f"{one_line(letter.reason)}, after {lasted(letter)}"
     if isinstance(letter.result, StormStatus):
         return f"{letter.result.group_count:,} groups are in trouble at the same time"
     counts = sorted(Counter(Status[one.status] for one in bad).items(), reverse=True)

@@ -3,18 +3,22 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from warren.config import Config
-from warren.domain.matching import matches_wildcards
 from warren.errors import RequestError
-from warren.incidents.routing import route
-from warren.incidents.silences import Silence, read_silences
-from warren.incidents.store.incidents import IncidentQuery, IncidentRecord, read_incidents
-from warren.incidents.store.notifications import Notification, read_notifications
-from warren.incidents.store.notifier_status import DeliveryCounts, read_delivery_counts, read_leadership
+from warren.incidents.model import Incident, Notification
+from warren.incidents.routing import match_routes
+from warren.incidents.silences import is_silenced
+from warren.incidents.store.operator_actions import read_silences
+from warren.incidents.store.reader import (
+    DeliveryCounts,
+    IncidentQuery,
+    read_delivery_counts,
+    read_incidents,
+    read_leadership,
+    read_notifications,
+)
 from warren.web.http import Request, Response, number_in
 from warren.web.responses import Responder
 
@@ -57,12 +61,12 @@ class IncidentEndpoints:
     def answer(self, request: Request, message: str) -> Response:
         """The incident of a request, as it is now."""
         entry = self.entry(request.names["incident"])
-        letters, count = read_notifications(self._data_dir, entry.incident.notification_ids, MESSAGES_MOST)
+        letters, count = read_notifications(self._data_dir, entry.notification_ids, MESSAGES_MOST)
         [found] = self._answers([entry])
         messages = {"message_count": count, "messages": [_message_answer(letter) for letter in letters]}
         return self._speaker.good(request, message, incident={**found, **messages})
 
-    def entry(self, incident: str) -> IncidentRecord:
+    def entry(self, incident: str) -> Incident:
         """The incident of an id."""
         found = read_incidents(self._data_dir, IncidentQuery(id=incident))
         if not found:
@@ -83,29 +87,21 @@ class IncidentEndpoints:
             notifiers=notifiers,
         )
 
-    def _answers(self, entries: Sequence[IncidentRecord]) -> list[Value]:
-        clusters = pa.array([one.incident.cluster for one in entries], pa.string())
-        groups = pa.array([one.incident.group for one in entries], pa.string())
+    def _answers(self, entries: Sequence[Incident]) -> list[Value]:
+        clusters = pa.array([one.cluster for one in entries], pa.string())
+        groups = pa.array([one.group for one in entries], pa.string())
         now_ms = self._clock_ms()
-        silences = [one for one in read_silences(self._data_dir, now_ms) if one.is_in_force(now_ms)]
-        teams = route(self._config.routes, clusters, groups).team.tolist()
-        is_silenced = _any_fits(silences, clusters, groups).tolist()
+        silences = [one for one in read_silences(self._data_dir, now_ms) if one.is_active(now_ms)]
+        teams = match_routes(self._config.routes, clusters, groups).team.tolist()
+        matches = is_silenced(silences, clusters, groups).tolist()
         return [
             incident_answer(entry, team, is_silenced=silenced)
-            for entry, team, silenced in zip(entries, teams, is_silenced, strict=True)
+            for entry, team, silenced in zip(entries, teams, matches, strict=True)
         ]
 
 
-def _any_fits(silences: Sequence[Silence], clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(groups), dtype=np.bool_)
-    for one in silences:
-        found |= matches_wildcards(clusters, one.cluster) & matches_wildcards(groups, one.group)
-    return found
-
-
-def incident_answer(entry: IncidentRecord, team: str, *, is_silenced: bool) -> Value:
+def incident_answer(incident: Incident, team: str, *, is_silenced: bool) -> Value:
     """One incident, with its course and the worst of its partitions."""
-    incident = entry.incident
     return {
         "id": incident.id,
         "cluster": incident.cluster,
@@ -115,26 +111,26 @@ def incident_answer(entry: IncidentRecord, team: str, *, is_silenced: bool) -> V
         "closed": incident.closed_ms,
         "status": incident.status.name,
         "worst": incident.worst.name,
-        "acknowledged": _acknowledged(entry),
+        "acknowledged": _acknowledged(incident),
         "silenced": is_silenced,
         "changes": [{"time": change.at_ms, "status": change.status.name} for change in incident.changes],
         "told": [
             {"notifier": name, "messages": told.count, "last": told.last_ms}
-            for name, told in sorted(incident.told.items())
+            for name, told in sorted(incident.notified.items())
         ],
-        "partition_count": entry.partition_count,
+        "partition_count": incident.partition_count,
         "partitions": [
             {"topic": one.topic, "partition": one.partition, "status": one.status.name, "lag": one.lag}
-            for one in entry.partitions
+            for one in incident.partitions
         ],
     }
 
 
-def _acknowledged(entry: IncidentRecord) -> Value | None:
-    if entry.incident.acknowledged_ms is None:
+def _acknowledged(entry: Incident) -> Value | None:
+    if entry.acknowledged_ms is None:
         return None
     return {
-        "time": entry.incident.acknowledged_ms,
+        "time": entry.acknowledged_ms,
         "by": entry.acknowledged_by,
         "why": entry.acknowledged_why,
     }
@@ -142,14 +138,14 @@ def _acknowledged(entry: IncidentRecord) -> Value | None:
 
 def _message_answer(letter: Notification) -> Value:
     return {
-        "notifier": letter.listener,
+        "notifier": letter.notifier,
         "event": str(letter.event),
         "due": letter.due_ms,
         "sent": letter.sent_ms,
         "given_up": letter.given_up_ms,
         "attempts": letter.attempts,
-        "trouble": letter.trouble,
-        "why": letter.why,
+        "trouble": letter.last_error,
+        "why": letter.reason,
         "channel": letter.channel,
     }
 
@@ -160,5 +156,5 @@ def _tray_answer(tray: DeliveryCounts) -> Value:
         "sent": tray.sent,
         "given_up": tray.given_up,
         "last_sent": tray.last_sent_ms,
-        "trouble": tray.trouble,
+        "trouble": tray.last_error,
     }

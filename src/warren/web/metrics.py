@@ -15,9 +15,8 @@ from warren.config import Config
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text, bytes_of, joined
 from warren.domain.windows import UNKNOWN
-from warren.incidents.silences import count_silences
-from warren.incidents.store.incidents import count_incidents
-from warren.incidents.store.notifier_status import read_leadership
+from warren.incidents.store.operator_actions import count_silences
+from warren.incidents.store.reader import count_incidents, read_leadership
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
 from warren.web.http import Response, accepts
 from warren.web.index import Index
@@ -312,13 +311,13 @@ def _of_incidents(config: Config, now_ms: int) -> Iterator[Family]:
     yield _gauge(
         "warren_incidents_open",
         "How many groups of a cluster are in trouble and known to be",
-        [({"cluster": name}, found.is_open.get(name, 0)) for name in sorted(config.clusters)],
+        [({"cluster": name}, found.open_incidents.get(name, 0)) for name in sorted(config.clusters)],
     )
     yield _gauge(
         "warren_notifier_messages",
         "How many messages of a notifier are sent, wait to be taken, or were given up",
         [
-            ({"notifier": name, "state": state}, found.letters.get((name, state), 0))
+            ({"notifier": name, "state": state}, found.notifications.get((name, state), 0))
             for name in sorted(config.notifiers)
             for state in ("sent", "waiting", "given_up")
         ],

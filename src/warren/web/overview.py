@@ -12,7 +12,7 @@ from warren.config import Config
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.history.recent import HOUR_MS
-from warren.incidents.store.notifier_status import read_leadership
+from warren.incidents.store.reader import read_leadership
 from warren.web.cluster_lag import roll_up
 from warren.web.index import Index
 from warren.web.readiness import not_ready

@@ -9,9 +9,10 @@ from typing import Any
 from warren.config import Config
 from warren.domain.matching import ANY
 from warren.errors import RequestError
-from warren.incidents.silences import Acknowledgement, OperatorAction, Silence, read_silences, write_action
+from warren.incidents.model import Incident
+from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
 from warren.incidents.store.database import StoreError
-from warren.incidents.store.incidents import IncidentRecord
+from warren.incidents.store.operator_actions import read_silences, write_action
 from warren.web.auth import user_of
 from warren.web.http import Request, Response
 from warren.web.incidents import IncidentEndpoints
@@ -48,7 +49,7 @@ class SilenceEndpoints:
         """Say that somebody has an incident in hand."""
         sent = fields_in(request, AcknowledgementBody.__struct_fields__)
         by, why = _by(request, sent), said_in(sent, "why", WHY_MOST, least=0)
-        incident = self._open_entry(request).incident
+        incident = self._open_entry(request)
         self._put_down(Acknowledgement(incident.id, self._clock_ms(), by, why))
         log.info("%s has incident %s of %s in hand: %s", by, incident.id, incident.group, why)
         return self._incidents.answer(request, "incident acknowledged")
@@ -56,7 +57,7 @@ class SilenceEndpoints:
     def take_back(self, request: Request) -> Response:
         """Say that nobody has an incident in hand any more."""
         entry = self._open_entry(request)
-        incident, at_ms = entry.incident, entry.incident.acknowledged_ms
+        incident, at_ms = entry, entry.acknowledged_ms
         if at_ms is not None:
             held = Acknowledgement(incident.id, at_ms, entry.acknowledged_by, entry.acknowledged_why)
             self._put_down(replace(held, withdrawn_ms=self._clock_ms()))
@@ -98,9 +99,9 @@ class SilenceEndpoints:
                 return self._speaker.good(request, "silence ended", silence=_silence_answer(ended))
         raise RequestError("there is no such silence, or it is over", 404)
 
-    def _open_entry(self, request: Request) -> IncidentRecord:
+    def _open_entry(self, request: Request) -> Incident:
         entry = self._incidents.entry(request.names["incident"])
-        if entry.incident.closed_ms is not None:
+        if entry.closed_ms is not None:
             raise RequestError("this incident is closed", 409)
         return entry
 

@@ -6,17 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.kit.incidents import letter
-from warren.incidents.silences import Silence, count_silences, write_action
-from warren.incidents.store.database import FILE, open_to_write
-from warren.incidents.store.notifications import NO_RESULT, Notification, read_notifications
-from warren.incidents.store.notifier_status import (
-    SILENT_MS,
+from warren.incidents.model import NO_RESULT, Notification
+from warren.incidents.silences import Silence
+from warren.incidents.store.database import FILE, open_database
+from warren.incidents.store.operator_actions import count_silences, write_action
+from warren.incidents.store.reader import (
+    LEADERSHIP_TIMEOUT_MS,
     DeliveryCounts,
     LeadershipState,
     read_delivery_counts,
     read_leadership,
+    read_notifications,
 )
-from warren.incidents.store.writer import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore, StoreUpdate
 
 
 def written(data_dir: Path, *letters: Notification) -> None:
@@ -44,11 +46,11 @@ def test_a_tray_says_what_is_sent_what_waits_and_why(tmp_path: Path) -> None:
     written(
         tmp_path,
         letter(1, "a", sent_ms=10),
-        letter(2, "b", sent_ms=30, trouble="was slow"),
+        letter(2, "b", sent_ms=30, last_error="was slow"),
         letter(3, "c", sent_ms=20),
-        letter(4, "d", given_up_ms=40, trouble="refused"),
-        letter(5, "e", trouble="away"),
-        letter(6, "f", trouble="not asked yet"),
+        letter(4, "d", given_up_ms=40, last_error="refused"),
+        letter(5, "e", last_error="away"),
+        letter(6, "f", last_error="not asked yet"),
         letter(7, "a", "mail", sent_ms=50),
     )
     assert read_delivery_counts(tmp_path) == {
@@ -58,7 +60,7 @@ def test_a_tray_says_what_is_sent_what_waits_and_why(tmp_path: Path) -> None:
 
 
 def test_letters_are_counted_without_reading_them(tmp_path: Path) -> None:
-    with closing(open_to_write(tmp_path)) as book:
+    with closing(open_database(tmp_path)) as book:
         counted = "EXPLAIN QUERY PLAN SELECT listener, count(sent_ms), max(sent_ms) FROM letters GROUP BY listener"
         assert "COVERING INDEX" in str(book.execute(counted).fetchall())
 
@@ -67,7 +69,7 @@ def test_letters_are_counted_without_reading_them(tmp_path: Path) -> None:
     ("state", "is_active"), [("alone", True), ("active", True), ("standby", False), ("away", False), ("unknown", False)]
 )
 def test_duty_is_what_was_put_down(tmp_path: Path, state: str, is_active: bool) -> None:
-    with closing(open_to_write(tmp_path)) as book:
+    with closing(open_database(tmp_path)) as book:
         book.execute("INSERT INTO duty VALUES (1, ?, 7, 'because', 9)", (state,))
     assert read_leadership(tmp_path) == LeadershipState(state, 7, "because")
     assert read_leadership(tmp_path).is_active is is_active
@@ -86,9 +88,9 @@ def test_a_file_that_is_none_is_no_duty_and_no_silence(tmp_path: Path) -> None:
 
 
 def test_who_has_not_been_heard_of_lately_has_stopped(tmp_path: Path) -> None:
-    with closing(open_to_write(tmp_path)) as book:
+    with closing(open_database(tmp_path)) as book:
         book.execute("INSERT INTO duty VALUES (1, 'active', 7, '', 1000)")
-    assert read_leadership(tmp_path, 1000 + SILENT_MS).state == "active"
-    assert read_leadership(tmp_path, 1001 + SILENT_MS) == LeadershipState(
-        "stopped", 1000, "it has not been heard of since"
+    assert read_leadership(tmp_path, 1000 + LEADERSHIP_TIMEOUT_MS).state == "active"
+    assert read_leadership(tmp_path, 1001 + LEADERSHIP_TIMEOUT_MS) == LeadershipState(
+        "stopped", 1000, "it has not recorded its state since then"
     )

@@ -15,8 +15,7 @@ from tests.kit.receivers import Receiver, receiving
 from tests.notify.notifications import HOSTILE, hostile_letter
 from warren.cli import main
 from warren.config import Config, Notifier
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
 from warren.notify.senders.apprise import AppriseSender

@@ -19,10 +19,8 @@ from tests.kit.warrens import wait_for
 from tests.notify.test_notifiers import Street
 from warren.config import Config, General, Notifier
 from warren.errors import BusyError, RefusedError
-from warren.incidents.model import Event
-from warren.incidents.store.incidents import count_incidents
-from warren.incidents.store.notifications import Notification
-from warren.incidents.store.notifier_status import read_leadership
+from warren.incidents.model import Event, Notification
+from warren.incidents.store.reader import count_incidents, read_leadership
 from warren.notify.leadership import desk
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
@@ -288,7 +286,7 @@ def test_a_group_whose_lag_grows_is_told_of_as_the_page_shows(
             at_desk.take(town.cycles.manifest(now_ms=town.now_ms))
         wait_for(lambda: len(slack.got) == len(expected), "all that is told", 20)
     assert [one.json["blocks"][0]["text"]["text"] for one in slack.got] == expected
-    assert count_incidents(town.data).letters == ({("lag", "sent"): 2} if expected else {})
+    assert count_incidents(town.data).notifications == ({("lag", "sent"): 2} if expected else {})
     if expected:
         assert slack.got[0].json["blocks"][1]["text"]["text"] == "1 partition falls behind."
 

@@ -13,8 +13,7 @@ from gotemplate import Limits, TemplateError
 from tests.kit.receivers import receiving
 from tests.notify.notifications import HOSTILE, hostile_letter, hostile_storm
 from warren.config import Config, General, Notifier
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates
 from warren.notify.senders.http import HttpSender

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from warren.config import load
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.notifiers import check_templates
 from warren.notify.templates.render import templates_of
 from warren.notify.templates.sample import sample_notification, sample_storm

@@ -1,4 +1,4 @@
-"""The file of incidents in the data directory: SQLite, with all its tables."""
+"""The SQLite file of incidents in the data directory: its tables, and how to open it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ FILE = "incidents.db"
 StoreError = sqlite3.Error
 """What the store raises when it cannot be read or written."""
 WAIT_S = 5.0
-"""How long one waits for another who writes."""
+"""How long to wait for another writer's transaction."""
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -54,42 +54,45 @@ COMMIT;
 """
 
 
-def open_to_write(data_dir: Path) -> sqlite3.Connection:
-    """The file, made where it is missing; what is committed is durable. Threads may share it, one at a time."""
+def open_database(data_dir: Path) -> sqlite3.Connection:
+    """Open the file for writing, and create it if it is missing; what is committed is durable.
+
+    Threads may share the connection if they take turns.
+    """
     data_dir.mkdir(parents=True, exist_ok=True)
-    book = sqlite3.connect(data_dir / FILE, timeout=WAIT_S, check_same_thread=False, isolation_level=None)
+    database = sqlite3.connect(data_dir / FILE, timeout=WAIT_S, check_same_thread=False, isolation_level=None)
     try:
-        book.execute("PRAGMA journal_mode = WAL")
-        book.execute("PRAGMA synchronous = FULL")
-        book.executescript(_TABLES)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
+        database.executescript(_TABLES)
     except sqlite3.Error:
-        book.close()
+        database.close()
         raise
-    return book
+    return database
 
 
 @contextmanager
-def writing(book: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """A transaction: all of it, or nothing."""
-    book.execute("BEGIN IMMEDIATE")
+def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Commit everything that is written inside, or nothing."""
+    database.execute("BEGIN IMMEDIATE")
     try:
-        yield book
-        book.execute("COMMIT")
+        yield database
+        database.execute("COMMIT")
     except BaseException:
-        # A disk that is full has rolled it back already.
-        if book.in_transaction:
-            book.execute("ROLLBACK")
+        # SQLite itself rolls back when the disk is full.
+        if database.in_transaction:
+            database.execute("ROLLBACK")
         raise
 
 
 @contextmanager
-def reading(data_dir: Path) -> Iterator[sqlite3.Connection | None]:
-    """The file to be read only, by any process; None where there is none yet."""
+def open_read_only(data_dir: Path) -> Iterator[sqlite3.Connection | None]:
+    """Open the file for reading, in any process; None where there is none yet."""
     path = data_dir / FILE
     if not path.exists():
         yield None
         return
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as book:
-        # Whoever makes the file makes its tables a moment later.
-        is_made = book.execute("SELECT count(*) FROM sqlite_master WHERE name = 'duty'").fetchone()[0]
-        yield book if is_made else None
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as database:
+        # The writer creates the file a moment before its tables.
+        has_tables = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'duty'").fetchone()[0]
+        yield database if has_tables else None

@@ -1,104 +1,104 @@
-"""A book of incidents that several Warrens share: the log is the truth, the file of each a copy of it to read from."""
+"""The replicated store: the changelog in Kafka is the truth, and each Warren keeps a copy of it in its own file."""
 
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
 from warren.errors import ReplicationError
-from warren.incidents import silences as wishes
 from warren.incidents.store.changelog import Changelog
-from warren.incidents.store.changes import COLUMNS, WISHES, RowChange, apply, of_action
-from warren.incidents.store.database import writing
-from warren.incidents.store.writer import IncidentStore
+from warren.incidents.store.database import transaction
+from warren.incidents.store.operator_actions import store_actions, unshared_actions
+from warren.incidents.store.rows import COLUMNS, OPERATOR_TABLES, RowChange, apply, to_change
+from warren.incidents.store.store import IncidentStore
 from warren.snapshot.store import fault_point
 
 
 class ReplicatedStore(IncidentStore):
-    """Writes to the log first, and to its own file then; whenever the two may differ the file is made anew."""
+    """Writes to the changelog first and then to its file; whenever the two may differ it rebuilds the file."""
 
-    def __init__(self, data_dir: Path, journal: Changelog) -> None:
+    def __init__(self, data_dir: Path, changelog: Changelog) -> None:
         super().__init__(data_dir)
-        self._journal = journal
-        self._is_made = False
-        self._is_in_step = False
-        self._writes = False
+        self._changelog = changelog
+        self._has_topic = False
+        self._is_in_sync = False
+        self._is_writer = False
 
     @property
     def is_writable(self) -> bool:
-        """Whether nobody else has written since this one took over, as far as it knows."""
-        return self._writes
+        """Whether no other Warren has written since this one took over, as far as it knows."""
+        return self._is_writer
 
     def take_over(self) -> None:
-        """Fence whoever wrote before, and read all that was written."""
+        """Fence the previous writer, and read everything that it wrote."""
         with self._lock:
-            self._make()
-            self._journal.begin_to_write()
-            self._copy()
-            self._writes = True
+            self._create_topic()
+            self._changelog.begin_to_write()
+            self._rebuild()
+            self._is_writer = True
 
     def stand_by(self) -> None:
-        """Write no more; what the others write is read from now on."""
+        """Stop writing, and follow what the other Warrens write."""
         with self._lock:
-            self._writes = self._is_in_step = False
-            self._journal.end_writing()
+            self._is_writer = self._is_in_sync = False
+            self._changelog.end_writing()
 
-    def follow(self) -> None:
-        """Take up what others have written, and let them know what was said here."""
+    def sync(self) -> None:
+        """Read what other Warrens wrote, and share the operator actions of this one."""
         with self._lock:
-            if self._writes and not self._is_in_step:
-                # What this one wrote last may not be readable yet: it takes over anew, which waits for that.
+            if self._is_writer and not self._is_in_sync:
+                # Its own last transaction may not be readable yet. Taking over again waits for that.
                 self.stand_by()
-                raise ReplicationError("the log of incidents could not be read")
-            self._make()
-            if not self._is_in_step:
-                self._copy()
-            found = self._read_on()
-            # What this one has written itself it knows.
-            news = [one for one in found if one.table in WISHES] if self._writes else found
-            if news:
-                with writing(self._book) as book:
-                    apply(book, news)
-            self._share()
+                raise ReplicationError("the changelog of incidents could not be read")
+            self._create_topic()
+            if not self._is_in_sync:
+                self._rebuild()
+            changes = self._read_changes()
+            if self._is_writer:
+                # The file has its own changes already.
+                changes = [change for change in changes if change.table in OPERATOR_TABLES]
+            if changes:
+                super()._commit(changes)
+            self._share_actions()
 
-    def _make(self) -> None:
-        if not self._is_made:
-            self._journal.create()
-            self._is_made = True
+    def _create_topic(self) -> None:
+        if not self._has_topic:
+            self._changelog.create_topic()
+            self._has_topic = True
 
-    def _copy(self) -> None:
-        """Make the file anew from the log; readers see the old one until it is whole."""
-        self._is_in_step = self._is_made = False
-        # Read before it is written, so that nobody who writes waits for Kafka.
-        found = [change for part in self._journal.read_all() for change in part]
-        with writing(self._book) as book:
+    def _rebuild(self) -> None:
+        """Replace the contents of the file by those of the changelog; readers see the old ones until then."""
+        self._is_in_sync = self._has_topic = False
+        # The transaction starts after reading, so that no other writer of the file waits for Kafka.
+        changes = [change for batch in self._changelog.read_all() for change in batch]
+        with transaction(self._database) as database:
             for table in COLUMNS:
-                unless = " WHERE is_shared = 1" if table in WISHES else ""
-                book.execute(f"DELETE FROM {table}{unless}")  # noqa: S608 - our own words
-            apply(book, found)
-        self._is_in_step = self._is_made = True
+                shared = " WHERE is_shared = 1" if table in OPERATOR_TABLES else ""
+                database.execute(f"DELETE FROM {table}{shared}")  # noqa: S608
+            apply(database, changes)
+        self._is_in_sync = self._has_topic = True
 
-    def _read_on(self) -> list[RowChange]:
+    def _read_changes(self) -> list[RowChange]:
         try:
-            return self._journal.read_on()
+            return self._changelog.read_new()
         except ReplicationError:
-            self._is_in_step = self._is_made = False
+            self._is_in_sync = self._has_topic = False
             raise
 
-    def _share(self) -> None:
-        said = wishes.not_shared(self._book)
-        if not said:
+    def _share_actions(self) -> None:
+        actions = unshared_actions(self._database)
+        if not actions:
             return
-        self._journal.tell(map(of_action, said))
-        with writing(self._book) as book:
-            # What was changed meanwhile is to be told again.
-            same = [one for one in wishes.not_shared(book) if one in said]
-            wishes.put_down(book, same, is_shared=True)
+        self._changelog.share(map(to_change, actions))
+        with transaction(self._database) as database:
+            # An action that has changed meanwhile is shared again.
+            unchanged = [action for action in unshared_actions(database) if action in actions]
+            store_actions(database, unchanged, is_shared=True)
 
     def _commit(self, changes: Sequence[RowChange]) -> None:
-        if not self._writes:
+        if not self._is_writer:
             raise ReplicationError("another Warren writes incidents")
         try:
-            self._journal.write(changes)
+            self._changelog.write(changes)
             fault_point("after-journal")
             super()._commit(changes)
         except (ReplicationError, sqlite3.Error) as error:
@@ -106,6 +106,6 @@ class ReplicatedStore(IncidentStore):
             raise ReplicationError(str(error)) from None
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the connections."""
         super().close()
-        self._journal.close()
+        self._changelog.close()

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from warren.config import Notifier
 from warren.delivery.http_client import HttpClient
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.summary import summarize
 

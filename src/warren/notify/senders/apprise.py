@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from warren.config import Notifier
 from warren.errors import WarrenError
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.summary import one_line, summarize
 from warren.notify.templates.render import templates_of

@@ -9,7 +9,7 @@ from email.utils import formatdate
 from warren.config import Notifier
 from warren.delivery.tls import tls_context
 from warren.errors import RefusedError
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Notification
 from warren.notify.links import Links
 from warren.notify.templates.render import MessageTemplates, templates_of
 

@@ -4,8 +4,7 @@ from gotemplate import TemplateError
 from warren.config import Notifier
 from warren.delivery.http_client import HttpClient
 from warren.errors import RefusedError
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.templates.render import MessageTemplates, line_template, templates_of
 

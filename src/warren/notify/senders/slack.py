@@ -8,8 +8,7 @@ import httpx
 from warren.config import Notifier
 from warren.delivery.http_client import HttpClient
 from warren.errors import BusyError, RefusedError
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.senders.slack_message import Payload, farewell, from_template, message
 from warren.notify.summary import one_line

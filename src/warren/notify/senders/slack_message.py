@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.summary import Line, Summary, lasted, one_line, summarize
 
 HEADER_CHARS = 150
@@ -37,7 +36,9 @@ def message(letter: Notification, link: str) -> Payload:
         blocks.append(_section(_list(story.lines, story.more)))
     if link:
         blocks.append(_section(f"<{_address(link)}|Open in Warren>"))
-    about = f"{letter.event}: {one_line(letter.why, 300)}{' · incident ' if letter.incident else ''}{letter.incident}"
+    about = (
+        f"{letter.event}: {one_line(letter.reason, 300)}{' · incident ' if letter.incident else ''}{letter.incident}"
+    )
     blocks.append({"type": "context", "elements": [_mrkdwn(escaped(about, FIELD_CHARS))]})
     return {"text": fallback(letter, story), "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
 

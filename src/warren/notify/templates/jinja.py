@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gotemplate import Limits, TemplateError
 from gotemplate.budget import Budget
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Notification
 from warren.notify.links import Links
 
 SUFFIXES = (".j2", ".jinja", ".jinja2")
@@ -76,7 +76,7 @@ def names_of(letter: Notification, template: JinjaTemplate) -> dict[str, Any]:
         "start": datetime.fromtimestamp(letter.opened_ms / 1000, UTC),
         "event": str(letter.event),
         "status": result["status"],
-        "why": letter.why,
+        "why": letter.reason,
         "team": letter.team,
         "channel": letter.channel,
         "extras": template.extras,

@@ -14,8 +14,7 @@ from gotemplate.burrow_functions import HELPERS
 from gotemplate.clock import Time
 from warren.config import Notifier
 from warren.domain.status import Status
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification
+from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.templates import jinja
 from warren.snapshot.status import GroupStatus, PartitionStatus, Slot
@@ -113,7 +112,7 @@ def plain_body(letter: Notification) -> str:
             "status": result.status,
             "totallag": result.totallag,
             "start": letter.opened_ms,
-            "why": letter.why,
+            "why": letter.reason,
         },
         ensure_ascii=False,
     )

@@ -5,8 +5,7 @@ from dataclasses import replace
 from msgspec.structs import asdict
 
 from warren.domain.status import Status
-from warren.incidents.model import Event
-from warren.incidents.store.notifications import Notification, StormGroup, StormStatus
+from warren.incidents.model import Event, Notification, StormGroup, StormStatus
 from warren.snapshot.status import GroupStatus, PartitionStatus, Slot
 
 SAMPLE_ID = "00000000-0000-4000-8000-000000000000"

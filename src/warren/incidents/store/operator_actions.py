@@ -1,0 +1,60 @@
+"""Stored silences and acknowledgements: written by the API's process, read by the leader, shared with other Warrens."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from warren.incidents.silences import Acknowledgement, OperatorAction, OperatorActions, Silence
+from warren.incidents.store.database import open_database, open_read_only, transaction
+from warren.incidents.store.rows import COLUMNS, TABLE_OF, from_row, select, to_row
+
+
+def write_action(data_dir: Path, action: OperatorAction) -> None:
+    """Store an action durably; it replaces an earlier one with the same key."""
+    with closing(open_database(data_dir)) as database, transaction(database):
+        store_actions(database, [action])
+
+
+def store_actions(database: sqlite3.Connection, actions: Sequence[OperatorAction], *, is_shared: bool = False) -> None:
+    """Store actions within the current transaction."""
+    for action in actions:
+        table = TABLE_OF[type(action)]
+        columns = COLUMNS[table]
+        insert = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608
+        database.execute(insert, {**to_row(action), "is_shared": int(is_shared)})
+
+
+def current_actions(database: sqlite3.Connection, now_ms: int) -> OperatorActions:
+    """The silences that have not ended, the first to end first, and the acknowledgements of open incidents."""
+    silences = database.execute(f"{select(Silence)} WHERE until_ms > ? ORDER BY until_ms, id", (now_ms,))
+    is_open = "SELECT 1 FROM incidents WHERE id = acknowledgements.incident AND closed_ms IS NULL"
+    acknowledgements = database.execute(f"{select(Acknowledgement)} WHERE withdrawn_ms IS NULL AND EXISTS ({is_open})")
+    return OperatorActions(
+        [from_row(Silence, row) for row in silences],
+        {row[0]: from_row(Acknowledgement, row) for row in acknowledgements},
+    )
+
+
+def unshared_actions(database: sqlite3.Connection) -> list[OperatorAction]:
+    """The actions that the other Warrens do not know yet."""
+    acknowledgements = database.execute(f"{select(Acknowledgement)} WHERE is_shared = 0")
+    silences = database.execute(f"{select(Silence)} WHERE is_shared = 0")
+    return [
+        *(from_row(Acknowledgement, row) for row in acknowledgements),
+        *(from_row(Silence, row) for row in silences),
+    ]
+
+
+def read_silences(data_dir: Path, now_ms: int) -> Sequence[Silence]:
+    """The silences that have not ended, the first to end first."""
+    with open_read_only(data_dir) as database:
+        return [] if database is None else current_actions(database, now_ms).silences
+
+
+def count_silences(data_dir: Path, now_ms: int) -> int:
+    """How many silences are in force; 0 when the store cannot be read."""
+    try:
+        return sum(silence.is_active(now_ms) for silence in read_silences(data_dir, now_ms))
+    except sqlite3.Error:
+        return 0

@@ -1,0 +1,149 @@
+"""What any process may read from the store: incidents, notifications, and the state of leadership and notifiers."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warren.incidents.model import Incident, Notification
+from warren.incidents.store.database import open_read_only
+from warren.incidents.store.rows import COLUMNS, SELECT_INCIDENTS, from_row, to_incident
+
+LEADERSHIP_TIMEOUT_MS = 60_000
+"""A Warren that has not recorded its leadership state for this long has stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentQuery:
+    """Which incidents to read; the newest come first."""
+
+    cluster: str | None = None
+    group: str | None = None
+    is_open: bool | None = None
+    limit: int = 100
+    before_ms: int | None = None
+    """Only incidents that were opened before this."""
+    id: str | None = None
+
+
+def read_incidents(data_dir: Path, query: IncidentQuery) -> list[Incident]:
+    """The incidents that match a query; none where there is no store yet."""
+    conditions = {
+        "i.id = ?": query.id,
+        "i.cluster = ?": query.cluster,
+        "i.name = ?": query.group,
+        "i.opened_ms < ?": query.before_ms,
+    }
+    given = {condition: value for condition, value in conditions.items() if value is not None}
+    terms = list(given)
+    if query.is_open is not None:
+        terms.append("i.closed_ms IS NULL" if query.is_open else "i.closed_ms IS NOT NULL")
+    where = f" WHERE {' AND '.join(terms)}" if terms else ""
+    with open_read_only(data_dir) as database:
+        if database is None:
+            return []
+        ordered = f"{SELECT_INCIDENTS}{where} ORDER BY i.opened_ms DESC, i.id LIMIT ?"
+        return [to_incident(row) for row in database.execute(ordered, [*given.values(), query.limit])]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentCounts:
+    """How many incidents are open in each cluster, and how many notifications each notifier has in each state."""
+
+    open_incidents: Mapping[str, int] = field(default_factory=dict)
+    notifications: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+def count_incidents(data_dir: Path) -> IncidentCounts:
+    """Count open incidents and notifications; nothing when the store cannot be read."""
+    state = "CASE WHEN sent_ms IS NOT NULL THEN 'sent' WHEN given_up_ms IS NOT NULL THEN 'given_up' ELSE 'waiting' END"
+    by_cluster = "SELECT cluster, count(*) FROM incidents WHERE closed_ms IS NULL GROUP BY cluster"
+    by_state = f"SELECT listener, {state} AS state, count(*) FROM letters GROUP BY listener, state"  # noqa: S608
+    try:
+        with open_read_only(data_dir) as database:
+            if database is None:
+                return IncidentCounts()
+            return IncidentCounts(
+                dict(database.execute(by_cluster).fetchall()),
+                {(notifier, state): count for notifier, state, count in database.execute(by_state)},
+            )
+    except sqlite3.Error:
+        return IncidentCounts()
+
+
+def read_notifications(data_dir: Path, ids: Sequence[str], limit: int) -> tuple[list[Notification], int]:
+    """The last notifications of some incidents or storms, oldest first, without results; and how many there are."""
+    # Results can be large, and an incident that lasts has one reminder per minute.
+    columns = ", ".join("'{}'" if column == "result" else column for column in COLUMNS["letters"])
+    of_incidents = f"FROM letters WHERE incident IN ({', '.join('?' * len(ids))})"
+    with open_read_only(data_dir) as database:
+        if database is None:
+            return [], 0
+        newest = f"SELECT {columns} {of_incidents} ORDER BY due_ms DESC, key DESC LIMIT ?"
+        rows = database.execute(newest, (*ids, limit)).fetchall()
+        count = database.execute(f"SELECT count(*) {of_incidents}", ids).fetchone()[0]
+    return [from_row(Notification, row) for row in reversed(rows)], count
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipState:
+    """Whether this Warren notifies: alone, active, standby, away or stopped; unknown before it has recorded it."""
+
+    state: str = "unknown"
+    since_ms: int | None = None
+    why: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this Warren notifies."""
+        return self.state in ("alone", "active")
+
+
+def read_leadership(data_dir: Path, now_ms: int | None = None) -> LeadershipState:
+    """The leadership state as last recorded; unknown when it cannot be read, stopped when it was recorded long ago."""
+    try:
+        with open_read_only(data_dir) as database:
+            query = "SELECT state, since_ms, why, noted_ms FROM duty"
+            row = None if database is None else database.execute(query).fetchone()
+    except sqlite3.Error:
+        return LeadershipState()
+    if row is None:
+        return LeadershipState()
+    *state, recorded_ms = row
+    if now_ms is not None and now_ms - recorded_ms > LEADERSHIP_TIMEOUT_MS:
+        return LeadershipState("stopped", recorded_ms, "it has not recorded its state since then")
+    return LeadershipState(*state)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryCounts:
+    """How many notifications of one notifier were sent, given up, or wait."""
+
+    sent: int = 0
+    given_up: int = 0
+    waiting: int = 0
+    last_sent_ms: int | None = None
+    last_error: str = ""
+    """Why the oldest waiting notification has not been sent yet."""
+
+
+def read_delivery_counts(data_dir: Path) -> dict[str, DeliveryCounts]:
+    """The counts of each notifier that ever had a notification."""
+    # A covering index answers this: the notifications themselves are large.
+    counts = (
+        "SELECT listener, count(sent_ms), count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NOT NULL), "
+        "count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NULL), max(sent_ms) FROM letters GROUP BY listener"
+    )
+    # With min(), SQLite takes the other columns from the row that has the minimum.
+    oldest = (
+        "SELECT listener, trouble, min(due_ms) FROM letters "
+        "WHERE sent_ms IS NULL AND given_up_ms IS NULL GROUP BY listener"
+    )
+    with open_read_only(data_dir) as database:
+        if database is None:
+            return {}
+        errors = {notifier: error for notifier, error, _ in database.execute(oldest)}
+        return {
+            notifier: DeliveryCounts(sent, given_up, waiting, last_sent_ms, errors.get(notifier, ""))
+            for notifier, sent, given_up, waiting, last_sent_ms in database.execute(counts)
+        }

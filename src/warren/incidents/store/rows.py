@@ -1,0 +1,134 @@
+"""The rows of the tables: which columns store which part of the model, and changes of rows."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from warren.incidents.model import NO_RESULT, Incident, Notification, StormStatus
+from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
+from warren.incidents.storms import Storm
+from warren.snapshot.status import GroupStatus
+
+Row = Mapping[str, Any]
+"""The values of a row by column."""
+Model = TypeVar("Model")
+
+TABLE_OF: dict[type, str] = {
+    Incident: "incidents",
+    Notification: "letters",
+    Storm: "storms",
+    Acknowledgement: "acknowledgements",
+    Silence: "silences",
+}
+OPERATOR_TABLES = frozenset({"acknowledgements", "silences"})
+"""The tables that any Warren may write; the leader alone writes the others."""
+_COLUMN_OF = {
+    "group": "name",
+    "last_error": "trouble",
+    "next_attempt_ms": "next_ms",
+    "notified": "told",
+    "notifier": "listener",
+    "reason": "why",
+    "sequence": "number",
+    "unreported": "untold",
+}
+"""The columns that are named otherwise than the fields they store."""
+_JSON_FIELDS = frozenset({"changes", "notified", "partitions", "result"})
+_JOINED_FIELDS = ("acknowledged_ms", "acknowledged_by", "acknowledged_why")
+"""Fields of an incident that are stored with its acknowledgement."""
+_FIELDS: dict[type, dict[str, str]] = {
+    model: {
+        _COLUMN_OF.get(each.name, each.name): each.name for each in fields(model) if each.name not in _JOINED_FIELDS
+    }
+    for model in TABLE_OF
+}
+"""By type the field that each column stores; the first column is the key of the table."""
+_TYPES = {model: get_type_hints(model) for model in TABLE_OF}
+COLUMNS: Mapping[str, Sequence[str]] = {
+    table: (*_FIELDS[model], *(["is_shared"] if table in OPERATOR_TABLES else [])) for model, table in TABLE_OF.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """The new row of a key in a table; None to delete it."""
+
+    table: str
+    key: str
+    row: Row | None = None
+
+
+def to_change(value: Incident | Notification | Storm | OperatorAction) -> RowChange:
+    """Store a value, as it is known to all Warrens."""
+    row = to_row(value)
+    table = TABLE_OF[type(value)]
+    return RowChange(table, next(iter(row.values())), {**row, "is_shared": 1} if table in OPERATOR_TABLES else row)
+
+
+def to_row(value: object) -> dict[str, Any]:
+    """A value as it is stored."""
+    return {column: _encode(getattr(value, name), name) for column, name in _FIELDS[type(value)].items()}
+
+
+def _encode(value: object, name: str) -> object:
+    if value is NO_RESULT:
+        return "{}"
+    if name in _JSON_FIELDS:
+        return msgspec.json.encode(value).decode()
+    return value.value if isinstance(value, Enum) else value
+
+
+def select(model: type) -> str:
+    """The query for all values of a type, which `from_row` reads."""
+    return f"SELECT {', '.join(_FIELDS[model])} FROM {TABLE_OF[model]}"  # noqa: S608 - names of this module
+
+
+def from_row(model: type[Model], row: Sequence[Any]) -> Model:
+    """A value back from its row."""
+    names = _FIELDS[model].values()
+    return model(**{name: _decode(value, name, _TYPES[model][name]) for name, value in zip(names, row, strict=True)})
+
+
+def _decode(value: Any, name: str, type_: Any) -> Any:  # noqa: ANN401 - any column
+    if name == "result":
+        if value == "{}":
+            return NO_RESULT
+        result = msgspec.json.decode(value)
+        return msgspec.convert(result, StormStatus if "groups" in result else GroupStatus)
+    return msgspec.json.decode(value, type=type_) if name in _JSON_FIELDS else msgspec.convert(value, type_)
+
+
+SELECT_INCIDENTS = (
+    f"SELECT {', '.join(f'i.{column}' for column in _FIELDS[Incident])}, a.at_ms, a.by, a.why "  # noqa: S608
+    "FROM incidents i LEFT JOIN acknowledgements a ON a.incident = i.id AND a.withdrawn_ms IS NULL"
+)
+
+
+def to_incident(row: Sequence[Any]) -> Incident:
+    """An incident back from its row in `SELECT_INCIDENTS`."""
+    *row, at_ms, by, why = row
+    return replace(from_row(Incident, row), acknowledged_ms=at_ms, acknowledged_by=by or "", acknowledged_why=why or "")
+
+
+def apply(database: sqlite3.Connection, changes: Iterable[RowChange]) -> None:
+    """Apply changes within the current transaction; of several to one row the last counts."""
+    by_table: dict[str, dict[str, RowChange]] = {table: {} for table in COLUMNS}
+    for change in changes:
+        by_table[change.table][change.key] = change
+    for table, by_key in by_table.items():
+        columns = COLUMNS[table]
+        key = columns[0]
+        updates = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
+        # What was said here and has not reached the other Warrens is newer than what they have.
+        unless_newer = f" WHERE {table}.is_shared = 1" if table in OPERATOR_TABLES else ""
+        database.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) "  # noqa: S608
+            f"ON CONFLICT ({key}) DO UPDATE SET {updates}{unless_newer}",
+            [change.row for change in by_key.values() if change.row is not None],
+        )
+        deleted = [(change.key,) for change in by_key.values() if change.row is None]
+        database.executemany(f"DELETE FROM {table} WHERE {key} = ?", deleted)  # noqa: S608

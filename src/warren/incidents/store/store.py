@@ -1,0 +1,208 @@
+"""The incident store of one data directory: what one snapshot changes is one durable transaction."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from warren.errors import WarrenError
+from warren.incidents.model import Event, Incident, Notification
+from warren.incidents.silences import OperatorActions
+from warren.incidents.store.database import FILE, open_database, transaction
+from warren.incidents.store.operator_actions import current_actions
+from warren.incidents.store.rows import SELECT_INCIDENTS, RowChange, apply, from_row, select, to_change, to_incident
+from warren.incidents.storms import Storm
+from warren.snapshot.store import fault_point
+
+log = logging.getLogger(__name__)
+
+MAX_PENDING = 100_000
+"""How many notifications may wait for one notifier."""
+_IS_PENDING = "sent_ms IS NULL AND given_up_ms IS NULL"
+_REPLACEABLE = (Event.REMINDER, Event.REPORT)
+"""Events of which only the newest is worth sending."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUpdate:
+    """What one snapshot changes."""
+
+    incidents: Sequence[Incident] = ()
+    notifications: Sequence[Notification] = ()
+    storms: Sequence[Storm] = ()
+    ended_storms: Sequence[Storm] = ()
+
+
+class IncidentStore:
+    """The only writer of a data directory's incidents; its threads share one connection."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / FILE
+        self._lock = threading.RLock()
+        try:
+            self._database = open_database(data_dir)
+        except sqlite3.OperationalError as error:
+            hint = "check that Warren may write there and that the disk is not full"
+            raise WarrenError(f"{self._path} cannot be opened: {error}; {hint}") from None
+        except sqlite3.DatabaseError as error:
+            broken = self._path.with_suffix(".broken")
+            log.error("%s is damaged (%s): renamed to %s, starting with an empty one", self._path, error, broken.name)
+            self._path.replace(broken)
+            # These two belong to the damaged file.
+            for suffix in ("-wal", "-shm"):
+                Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+            self._database = open_database(data_dir)
+
+    def open_incidents(self) -> list[Incident]:
+        """The incidents that have not been closed."""
+        with self._lock:
+            return [to_incident(row) for row in self._database.execute(f"{SELECT_INCIDENTS} WHERE i.closed_ms IS NULL")]
+
+    def open_storms(self) -> list[Storm]:
+        """The storms that have not ended."""
+        with self._lock:
+            rows = self._database.execute(f"{select(Storm)} ORDER BY opened_ms, id")
+            return [from_row(Storm, row) for row in rows]
+
+    def operator_actions(self, now_ms: int) -> OperatorActions:
+        """The silences and acknowledgements of a time."""
+        with self._lock:
+            return current_actions(self._database, now_ms)
+
+    def write(self, update: StoreUpdate) -> None:
+        """Store incidents, storms and notifications: all of them or nothing."""
+        with self._lock:
+            changes = [*map(to_change, update.incidents), *map(to_change, update.storms)]
+            changes += [RowChange("storms", storm.id) for storm in update.ended_storms]
+            changes += [RowChange("letters", key) for key in self._replaced(update.notifications)]
+            changes += map(to_change, update.notifications)
+            fault_point("before-page")
+            self._commit(changes)
+            fault_point("after-page")
+
+    def _replaced(self, notifications: Sequence[Notification]) -> list[str]:
+        """The keys of pending reminders and reports that these notifications replace."""
+        newer = {
+            _subject(each.notifier, each.event, each.incident, each.cluster, each.group)
+            for each in notifications
+            if each.event in _REPLACEABLE
+        }
+        columns = "SELECT key, listener, event, incident, cluster, name FROM letters"
+        query = f"{columns} WHERE listener = ? AND event IN ('reminder', 'report') AND {_IS_PENDING}"
+        return [
+            key
+            for notifier in {notifier for notifier, *_ in newer}
+            for key, *values in self._database.execute(query, (notifier,))
+            if _subject(*values) in newer
+        ]
+
+    def delete_expired(self, before_ms: int, repeated_before_ms: int) -> None:
+        """Delete what ended before a time, delivered reminders and reports from before another, and any backlog."""
+        is_expired = f"(due_ms < ? OR (due_ms < ? AND event IN ('reminder', 'report'))) AND NOT ({_IS_PENDING})"
+        is_closed = "incident NOT IN (SELECT id FROM incidents WHERE closed_ms IS NULL)"
+        expired = [
+            ("incidents", "SELECT id FROM incidents WHERE closed_ms < ?", (before_ms,)),
+            ("letters", f"SELECT key FROM letters WHERE {is_expired}", (before_ms, repeated_before_ms)),  # noqa: S608
+            ("silences", "SELECT id FROM silences WHERE until_ms < ?", (before_ms,)),
+            (
+                "acknowledgements",
+                f"SELECT incident FROM acknowledgements WHERE at_ms < ? AND {is_closed}",  # noqa: S608
+                (before_ms,),
+            ),
+        ]
+        with self._lock:
+            changes = [
+                RowChange(table, key)
+                for table, query, times in expired
+                for (key,) in self._database.execute(query, times)
+            ]
+            changes += self._excess_notifications()
+            if changes:
+                self._commit(changes)
+
+    def _excess_notifications(self) -> list[RowChange]:
+        """The oldest notifications of notifiers that have more than `MAX_PENDING` of them."""
+        counts = self._database.execute(f"SELECT listener, count(*) FROM letters WHERE {_IS_PENDING} GROUP BY listener")  # noqa: S608
+        changes = []
+        for notifier, count in counts.fetchall():
+            query = f"SELECT key FROM letters WHERE listener = ? AND {_IS_PENDING} ORDER BY due_ms, key LIMIT ?"  # noqa: S608
+            oldest = self._database.execute(query, (notifier, max(count - MAX_PENDING, 0))).fetchall()
+            if oldest:
+                log.error("notifier %s: too many notifications wait; deleted the %d oldest", notifier, len(oldest))
+            changes += [RowChange("letters", key) for (key,) in oldest]
+        return changes
+
+    def next_notification(self, notifier: str, backing_off: tuple[int, int] = (1, 0)) -> Notification | None:
+        """The notification to send next, with the receipt of the first one of its incident.
+
+        It is the oldest of those with the fewest attempts. A notification whose next attempt lies in the range
+        `backing_off` delays only later notifications of the same incident.
+        """
+        earlier = (
+            "SELECT 1 FROM letters e WHERE e.incident = letters.incident AND e.listener = letters.listener AND "
+            "e.number < letters.number AND e.sent_ms IS NULL AND e.given_up_ms IS NULL"
+        )
+        query = (
+            f"{select(Notification)} WHERE listener = ? AND {_IS_PENDING} AND next_ms NOT BETWEEN ? AND ? "
+            f"AND (incident = '' OR NOT EXISTS ({earlier})) ORDER BY attempts, due_ms, key LIMIT 1"
+        )
+        first_receipt = (
+            "SELECT receipt FROM letters WHERE incident = ? AND listener = ? AND receipt != '' AND sent_ms IS NOT NULL "
+            "ORDER BY number LIMIT 1"
+        )
+        with self._lock:
+            row = self._database.execute(query, (notifier, *backing_off)).fetchone()
+            notification = None if row is None else from_row(Notification, row)
+            if notification is None or not notification.incident:
+                return notification
+            receipt = self._database.execute(first_receipt, (notification.incident, notifier)).fetchone()
+            return notification if receipt is None else replace(notification, receipt=receipt[0])
+
+    def update_notification(self, key: str, change: Callable[[Notification], Notification]) -> None:
+        """Store a changed notification, unless it has been deleted meanwhile."""
+        with self._lock:
+            row = self._database.execute(f"{select(Notification)} WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                self._commit([to_change(change(from_row(Notification, row)))])
+
+    def next_attempt_ms(self, notifier: str) -> int | None:
+        """When the first pending notification of a notifier may be sent."""
+        query = f"SELECT min(next_ms) FROM letters WHERE listener = ? AND {_IS_PENDING}"  # noqa: S608
+        with self._lock:
+            next_ms: int | None = self._database.execute(query, (notifier,)).fetchone()[0]
+        return next_ms
+
+    def set_leadership(self, state: str, since_ms: int, why: str, now_ms: int) -> None:
+        """Record whether this Warren notifies, for other processes to read."""
+        with self._lock:
+            self._database.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether this Warren may write, as far as the store knows."""
+        return True
+
+    def take_over(self) -> None:
+        """Become the only writer."""
+
+    def stand_by(self) -> None:
+        """Stop writing."""
+
+    def sync(self) -> None:
+        """Read what other Warrens wrote, and share the operator actions of this one."""
+
+    def _commit(self, changes: Sequence[RowChange]) -> None:
+        with transaction(self._database):
+            apply(self._database, changes)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._database.close()
+
+
+def _subject(notifier: str, event: str, incident: str, cluster: str, group: str) -> tuple[str, ...]:
+    """What a notification is about, whatever its time."""
+    return notifier, event, incident or f"{cluster}\0{group}"
