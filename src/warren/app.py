@@ -37,7 +37,6 @@ LOOK_TIMEOUT_S = 10.0
 def running(config: Config) -> Iterator["Warren"]:
     """All parts of a Warren, started; stopped in reverse when the block is left."""
     with contextlib.ExitStack() as parts:
-        os.environ["WARREN_PID"] = str(os.getpid())
         watch = ClusterSamplers(targets(config), min(len(config.clusters), os.cpu_count() or 1))
         parts.callback(watch.close)
         ahead = SampleAhead(lambda: watch.sample(LOOK_TIMEOUT_S))

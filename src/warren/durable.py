@@ -1,11 +1,12 @@
-"""What is on disk for good: directories whose entries outlive a crash, and files that are replaced as a whole."""
+"""Files that survive a crash: written and synced before anybody can see them, under their names as a whole."""
 
 import os
+import uuid
 from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Make what a directory or file holds durable."""
+    """Make the content of a file, or the entries of a directory, durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -13,12 +14,39 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file so that a reader, or a crash, sees the old one or the new one."""
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as out:
+def write_new(path: Path, content: bytes | memoryview) -> None:
+    """Write a file that does not exist yet and sync its content; a crash may leave a part of it."""
+    with path.open("xb") as out:
         out.write(content)
         out.flush()
         os.fsync(out.fileno())
-    draft.replace(path)
+
+
+def replace_file(path: Path, content: bytes | memoryview, *, is_durable: bool = True) -> None:
+    """Write or replace a file as a whole: readers, and if durable a restart, see the old content or the new."""
+    draft = _draft(path)
+    try:
+        if is_durable:
+            write_new(draft, content)
+        else:
+            draft.write_bytes(content)
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    if is_durable:
+        sync(path.parent)
+
+
+def create_exclusively(path: Path, content: bytes | memoryview) -> None:
+    """Create a file as a whole; FileExistsError when another process was first, FileNotFoundError without its draft."""
+    draft = _draft(path)
+    write_new(draft, content)
+    try:
+        os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
     sync(path.parent)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.draft")

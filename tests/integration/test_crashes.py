@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.faults import environment
 from tests.kit.kafka import create_timed_topics
 from tests.kit.reference import Reference, assert_windows_equal, read_topic
 from tests.kit.warrens import Recorder, Seen, WarrenRun, sections_for, wait_for
@@ -96,7 +97,7 @@ def staged(kafka: Kafka, home: Path) -> Iterator[Stage]:
     faults.mkdir()
     sections = sections_for({"local": kafka.bootstrap}, trigger=TRIGGER_S)
     sections["storage.memory"]["min-distance"] = MIN_DISTANCE_S
-    run = WarrenRun(home, sections, {"WARREN_FAULTS": str(faults)})
+    run = WarrenRun(home, sections, environment(faults))
     producer, groups = Producer(kafka.bootstrap, TOPIC, RATE), groups_of(kafka.bootstrap)
     with contextlib.ExitStack() as parts:
         parts.callback(stop_all, groups)

@@ -1,19 +1,24 @@
 """A lake for tests: snapshots made by hand, written by the Spark of the run, read as anybody reads them."""
 
+import contextlib
 import datetime as dt
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.servers import Town
 from warren.config.sinks import LakeSink
+from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.commits import OffsetsTopic
+from warren.sinks.lake.parquet import ParquetTables
+from warren.sinks.lake.progress import Progress, write_progress
 from warren.sinks.lake.session import CONF
 from warren.sinks.lake.tables import Table
 from warren.sinks.lake.worker import LakeWorker
@@ -42,6 +47,31 @@ def ask(home: Path, sql: str) -> list[dict[str, Any]]:
 def when(at_ms: int) -> dt.datetime:
     """A moment as the lake has it."""
     return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)
+
+
+@contextlib.contextmanager
+def interrupted_job(instant: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Interrupt the job of a lake as a crash does: "groups appended", all "written", or that "recorded" as well."""
+    append, record = ParquetTables.append, write_progress
+
+    def append_and_stop(self: ParquetTables, table: Table, *arguments: Any, **options: Any) -> None:
+        append(self, table, *arguments, **options)
+        if instant == "groups appended" and table == Table.GROUPS:
+            raise KeyboardInterrupt
+
+    def record_and_stop(folder: Path, progress: Progress) -> None:
+        has_ended = progress.job is None
+        if instant == "written" and has_ended:
+            raise KeyboardInterrupt
+        record(folder, progress)
+        if instant == "recorded" and has_ended:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ParquetTables, "append", append_and_stop)
+        patched.setattr(lake_worker, "write_progress", record_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 class Lake:

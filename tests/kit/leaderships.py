@@ -5,14 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from tests.kit.faults import DRIVER, FOLDER, reach, wrap, wrap_both
 from warren.config import load
 from warren.errors import SnapshotError
+from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.database import open_database
+from warren.incidents.store.store import IncidentStore
 from warren.notify.leadership import desk
+from warren.notify.senders.http import HttpSender
 from warren.snapshot.store import KINDS, Store
 
 LOOK_S = 0.05
@@ -33,9 +38,27 @@ def main(config_dir: Path) -> None:
             time.sleep(LOOK_S)
 
 
-def _without_pid() -> dict[str, str]:
-    """The environment, without the Warren that a fault would end in our process."""
-    return {name: value for name, value in os.environ.items() if name != "WARREN_PID"}
+def wrap_notifications() -> None:
+    """Wrap the writes of incidents and the sending of notifications, in a process that dies alone."""
+    os.environ[DRIVER] = str(os.getpid())
+    send, store = HttpSender.__call__, IncidentStore.update_notification
+    unstored: set[int] = set()
+
+    def send_and_remember(self: HttpSender, notification: Any) -> None:
+        send(self, notification)
+        unstored.add(threading.get_ident())
+
+    def store_notification(self: IncidentStore, *arguments: Any) -> None:
+        store(self, *arguments)
+        if threading.get_ident() in unstored:
+            unstored.discard(threading.get_ident())
+            reach("after-sent")
+
+    wrap(IncidentStore, store, store_notification)
+    wrap_both(IncidentStore, IncidentStore.write, "update")
+    wrap_both(Changelog, Changelog.write, "changelog")
+    wrap(HttpSender, send, send_and_remember)
+    wrap_both(HttpSender, HttpSender.__call__, "send")
 
 
 class DeskRun:
@@ -73,7 +96,7 @@ class DeskRun:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**_without_pid(), "WARREN_FAULTS": str(self._faults)},
+                env={**os.environ, FOLDER: str(self._faults)},
             )
         return self
 
@@ -98,4 +121,5 @@ if __name__ == "__main__":
     import logging
 
     logging.basicConfig(level=logging.INFO)
+    wrap_notifications()
     main(Path(sys.argv[1]))

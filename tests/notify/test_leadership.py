@@ -25,7 +25,7 @@ from warren.incidents.store.reader import IncidentQuery, read_incidents, read_le
 pytestmark = pytest.mark.timeout(240)
 
 SESSION_S = 2
-FAULTS = ("before-page", "after-journal", "after-page", "before-send", "after-send", "after-sent")
+FAULTS = ("before-update", "after-changelog", "after-update", "before-send", "after-send", "after-sent")
 CONFIG = """
 [cluster.one]
 class-name = "kafka"

@@ -1,6 +1,7 @@
 """The data directory: whole files, exclusive manifests, and what is left after something went wrong."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -89,12 +90,14 @@ def test_of_two_writers_one_is_fenced(store: Store) -> None:
 
 def test_a_writer_whose_draft_was_swept_is_fenced(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     # It was paused between its draft and its manifest; another one took over and cleaned up.
-    def swept(point: str) -> None:
-        if point == "after-draft":
-            store.sweep([])
+    link = os.link
+
+    def sweep_and_link(draft: Path, final: Path) -> None:
+        store.sweep([])
+        link(draft, final)
 
     made = manifest(plan(store.root))
-    monkeypatch.setattr("warren.snapshot.store.fault_point", swept)
+    monkeypatch.setattr(os, "link", sweep_and_link)
     with pytest.raises(Fenced):
         store.publish(made)
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import orjson
 
+from warren.durable import replace_file
+
 FOLDER = "sinks"
 FILE = "status.json"
 
@@ -44,9 +46,7 @@ def sink_folder(data_dir: Path, name: str) -> Path:
 
 def write_status(folder: Path, status: SinkStatus) -> None:
     """Say how a sink fares; a reader sees the old words or the new ones."""
-    draft = folder / f"{FILE}.draft"
-    draft.write_bytes(orjson.dumps(asdict(status)))
-    draft.replace(folder / FILE)
+    replace_file(folder / FILE, orjson.dumps(asdict(status)), is_durable=False)
 
 
 def read_status(data_dir: Path, name: str) -> SinkStatus | None:

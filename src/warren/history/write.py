@@ -5,8 +5,6 @@ files. A file appears whole or not at all. Files that were merged are removed af
 in between leaves some moments twice, which readers see through and the next pass tidies.
 """
 
-import os
-import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from warren.domain.status import Status
+from warren.durable import replace_file
 from warren.history.read import (
     CLUSTER_HISTORY,
     HISTORY,
@@ -97,15 +96,9 @@ class HistoryWriter:
             path.unlink(missing_ok=True)
 
     def _write(self, table: Table, name: str, rows: pa.Table) -> None:
-        folder = history_folder(self._data_dir, table)
-        draft = folder / f"{name}.{uuid.uuid4().hex[:8]}.draft"
-        try:
-            pq.write_table(rows, draft, row_group_size=16_384, compression="zstd")
-            with draft.open("rb") as written:
-                os.fsync(written.fileno())
-            draft.rename(folder / name)
-        finally:
-            draft.unlink(missing_ok=True)
+        content = pa.BufferOutputStream()
+        pq.write_table(rows, content, row_group_size=16_384, compression="zstd")
+        replace_file(history_folder(self._data_dir, table) / name, memoryview(content.getvalue()))
 
 
 def to_points(groups: pa.Table, now_ms: int) -> pa.Table:

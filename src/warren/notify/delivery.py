@@ -11,7 +11,6 @@ from warren.delivery.backoff import Backoff
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import NO_RESULT, Notification
 from warren.incidents.store.store import IncidentStore
-from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +100,6 @@ class NotifierDelivery:
             # It was sent before, only not put down.
             self._note(letter, self._unnoted[letter.key])
             return 0.0
-        fault_point("before-send")
         try:
             receipt = self._send(letter)
         except RefusedError as error:
@@ -111,10 +109,8 @@ class NotifierDelivery:
         except Exception as error:  # noqa: BLE001 - whatever it is, the letter is kept
             self._try_later(letter, now_ms, f"{type(error).__name__}: {error}")
         else:
-            fault_point("after-send")
             self._failures = 0
             self._note(letter, receipt)
-            fault_point("after-sent")
             if self._is_down:
                 log.info("notifier %s: its receiver takes letters again", self._listener)
             self._is_down = False

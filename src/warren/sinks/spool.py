@@ -5,12 +5,11 @@ A note that is put with an interval's requests is there when they are, and stays
 
 import contextlib
 import gzip
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.durable import write_whole
+from warren.durable import replace_file, write_new
 from warren.sinks.intervals import Intervals
 
 _NOTE, _NEWEST = "note", "newest"
@@ -50,14 +49,14 @@ class Spool(Intervals):
 
         def fill(folder: Path) -> None:
             for number, request in enumerate(requests):
-                _write(folder / f"{number:05d}.gz", gzip.compress(request, 1))
+                write_new(folder / f"{number:05d}.gz", gzip.compress(request, 1))
             if note is not None:
-                _write(folder / _NOTE, note)
+                write_new(folder / _NOTE, note)
 
         # Also when the clock was set back: who tells requests apart by their places never sees one twice.
         at_ms = max(at_ms, self._newest_ms() + 1)
         dropped = self.add(at_ms, fill)
-        write_whole(self._folder / _NEWEST, str(at_ms).encode())
+        replace_file(self._folder / _NEWEST, str(at_ms).encode())
         if note is not None:
             self._forget_notes(at_ms)
         return dropped
@@ -82,9 +81,7 @@ class Spool(Intervals):
 
     def replace(self, batch: Batch, request: bytes) -> None:
         """Only a part of a request is left to be sent."""
-        draft = batch.path.with_suffix(".part")
-        _write(draft, gzip.compress(request, 1))
-        draft.replace(batch.path)
+        replace_file(batch.path, gzip.compress(request, 1))
 
     def _note(self, at_ms: int) -> Path:
         return self.path(at_ms) / _NOTE
@@ -99,10 +96,3 @@ class Spool(Intervals):
         """Forget what holds neither requests nor a note: who takes and who writes may both find it so."""
         if not any(self.path(at_ms).glob(self.content)) and not self._note(at_ms).exists():
             self.forget(at_ms)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())

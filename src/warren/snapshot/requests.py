@@ -1,7 +1,6 @@
 """What other processes ask of the pipeline: one file each in the data directory, taken up by the next cycle."""
 
 import logging
-import os
 import uuid
 from collections.abc import Iterable
 from enum import StrEnum
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from warren.durable import sync
+from warren.durable import replace_file, sync
 
 log = logging.getLogger(__name__)
 
@@ -57,16 +56,7 @@ class RequestQueue:
         data = msgspec.json.encode(request)
         self._folder.mkdir(parents=True, exist_ok=True)
         sync(self._folder.parent)
-        draft = self._folder / f"{request_id}.draft"
-        try:
-            with draft.open("xb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-            draft.rename(self._path(request_id))
-        finally:
-            draft.unlink(missing_ok=True)
-        sync(self._folder)
+        replace_file(self._path(request_id), data)
         return request
 
     def pending(self) -> list[PipelineRequest]:

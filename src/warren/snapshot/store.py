@@ -1,7 +1,5 @@
 """The data directory: files with unique names, fsynced, and manifests that are created exclusively."""
 
-import os
-import signal
 import uuid
 import zlib
 from collections.abc import Callable, Iterable
@@ -10,21 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warren.durable import sync
+from warren.durable import create_exclusively, sync, write_new
 from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
 from warren.snapshot.manifest import File, Manifest, from_json, to_json
 
 KINDS = ("partitions", "groups", "heads", "layouts")
 _NAMED = {"partitions": ("cluster", "group", "topic", "owner", "client_id"), "groups": ("cluster",)}
-
-
-def fault_point(name: str) -> None:
-    """A named instant at which a rehearsal may kill Warren with -9; nothing in ordinary life."""
-    folder = os.environ.get("WARREN_FAULTS")
-    if folder and (Path(folder) / name).exists():
-        (Path(folder) / name).unlink()
-        os.kill(int(os.environ.get("WARREN_PID", os.getpid())), signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Store:
@@ -67,13 +56,7 @@ class Store:
         sink = pa.BufferOutputStream()
         encode(sink)
         data = sink.getvalue()
-        path = self.root / kind / name
-        fault_point(f"before-{kind}")
-        with path.open("xb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        fault_point(f"after-{kind}")
+        write_new(self.root / kind / name, memoryview(data))
         return File(f"{kind}/{name}", data.size, f"crc32:{zlib.crc32(data):08x}")
 
     def path(self, file: File) -> Path:
@@ -140,33 +123,18 @@ class Store:
         """Make the manifest appear, whole and exclusively; Fenced when another writer was first."""
         for kind in KINDS:
             sync(self.root / kind)
-        final = self._manifest_path(manifest.sequence)
-        draft = final.with_name(f"{final.name}.{uuid.uuid4().hex[:12]}.draft")
-        fault_point("before-manifest")
-        with draft.open("xb") as out:
-            out.write(to_json(manifest))
-            out.flush()
-            os.fsync(out.fileno())
-        fault_point("after-draft")
         try:
-            os.link(draft, final)
+            create_exclusively(self._manifest_path(manifest.sequence), to_json(manifest))
         except (FileExistsError, FileNotFoundError):
             # Without its draft this writer was taken for dead, and another one has cleaned up after it.
             raise self._fenced(manifest.sequence) from None
-        finally:
-            draft.unlink(missing_ok=True)
-        sync(final.parent)
-        fault_point("after-manifest")
 
     def remove(self, sequences: Iterable[int], files: Iterable[str]) -> None:
         """Forget manifests, then the files that only they named; in that order, so that a crash leaves only orphans."""
-        fault_point("before-cleanup")
         for sequence in sequences:
             self._manifest_path(sequence).unlink(missing_ok=True)
-        fault_point("within-cleanup")
         for path in files:
             (self.root / path).unlink(missing_ok=True)
-        fault_point("after-cleanup")
 
     def sweep_attempt(self, sequence: int) -> int:
         """Remove what a cycle that failed has written; another writer's files never carry its number."""

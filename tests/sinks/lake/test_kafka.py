@@ -9,13 +9,12 @@ from pyspark.sql import SparkSession
 from tests.config.written import loaded
 from tests.kit.demos import readme_blocks
 from tests.kit.kafka import commit
-from tests.kit.lakes import Lake, ask, minutes
+from tests.kit.lakes import Lake, ask, interrupted_job, minutes
 from tests.kit.plans import cluster_state
 from tests.kit.reference import read_topic
 from tests.kit.warrens import sections_for, to_toml
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics, fill_topic
-from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.commits import offsets_topics_of
 from warren.sinks.lake.query import lake_views
 from warren.sinks.lake.tables import Table
@@ -56,15 +55,8 @@ def test_commits_between_two_jobs_are_there_once(
         commit(kafka.bootstrap, "lake-a", "lake-commits", {0: offset, 1: 10 * offset})
     commit(kafka.bootstrap, "other", "lake-commits", {0: 50})
     lake.sample(second, clusters=read_to_the_end(kafka))
-    with monkeypatch.context() as patched:
-
-        def stop(name: str) -> None:
-            if name == "lake-written":
-                raise KeyboardInterrupt
-
-        patched.setattr(lake_worker, "fault_point", stop)
-        with pytest.raises(KeyboardInterrupt):
-            lake.worker.deliver_next()
+    with interrupted_job("written", monkeypatch):
+        lake.worker.deliver_next()
     lake.restart()
     assert lake.worker.deliver_next()
     commit(kafka.bootstrap, "lake-b", "lake-commits", {1: 99})

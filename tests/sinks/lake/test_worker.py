@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.kit.lakes import MINUTE, Lake, minutes, when
+from tests.kit.lakes import MINUTE, Lake, interrupted_job, minutes, when
 from tests.kit.plans import cluster_state
 from warren.delivery.sink_status import read_status, sink_folder
 from warren.domain.rules import Reason
@@ -79,21 +79,15 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
     assert (status.waiting, status.delivered_ms, status.trouble) == (0, second, "")
 
 
-@pytest.mark.parametrize("place", ["lake-groups", "lake-written", "lake-noted"])
+@pytest.mark.parametrize("instant", ["groups appended", "written", "recorded"])
 def test_a_job_that_is_cut_short_is_finished_and_nothing_is_there_twice(
-    place: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    instant: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(name: str) -> None:
-        if name == place:
-            raise KeyboardInterrupt
-
     at = minutes(lake, 2)
     for at_ms in at:
         lake.sample(at_ms)
-    with monkeypatch.context() as patched:
-        patched.setattr(lake_worker, "fault_point", stop)
-        with pytest.raises(KeyboardInterrupt):
-            lake.worker.deliver_next()
+    with interrupted_job(instant, monkeypatch):
+        lake.worker.deliver_next()
     lake.restart()
     while lake.worker.deliver_next():
         pass

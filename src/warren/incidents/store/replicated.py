@@ -10,7 +10,6 @@ from warren.incidents.store.database import transaction
 from warren.incidents.store.operator_actions import store_actions, unshared_actions
 from warren.incidents.store.rows import COLUMNS, OPERATOR_TABLES, RowChange, apply, to_change
 from warren.incidents.store.store import IncidentStore
-from warren.snapshot.store import fault_point
 
 
 class ReplicatedStore(IncidentStore):
@@ -99,7 +98,6 @@ class ReplicatedStore(IncidentStore):
             raise ReplicationError("another Warren writes incidents")
         try:
             self._changelog.write(changes)
-            fault_point("after-journal")
             super()._commit(changes)
         except (ReplicationError, sqlite3.Error) as error:
             self.stand_by()

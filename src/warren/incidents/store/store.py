@@ -14,7 +14,6 @@ from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
 from warren.incidents.store.rows import SELECT_INCIDENTS, RowChange, apply, from_row, select, to_change, to_incident
 from warren.incidents.storms import Storm
-from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +77,7 @@ class IncidentStore:
             changes += [RowChange("storms", storm.id) for storm in update.ended_storms]
             changes += [RowChange("letters", key) for key in self._replaced(update.notifications)]
             changes += map(to_change, update.notifications)
-            fault_point("before-page")
             self._commit(changes)
-            fault_point("after-page")
 
     def _replaced(self, notifications: Sequence[Notification]) -> list[str]:
         """The keys of pending reminders and reports that these notifications replace."""

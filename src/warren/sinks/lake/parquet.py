@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.durable import write_whole
+from warren.durable import replace_file
 from warren.sinks.lake.tables import PARTITIONED_BY, Table, plain_path
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class ParquetTables:
         for sources in self._small(table, day, today):
             name = f"{day.isoformat()}-{uuid.uuid4().hex[:6]}"
             merge = Merge(self._root, name, table, kind, tuple(sources))
-            write_whole(self._journal, orjson.dumps(asdict(merge)))
+            replace_file(self._journal, orjson.dumps(asdict(merge)))
             self._go_on()
 
     def read(self, table: Table) -> DataFrame | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from warren.durable import write_whole
+from warren.durable import replace_file
 from warren.sinks.lake.samples import Place, Sample
 
 FILE = "progress.json"
@@ -106,4 +106,4 @@ def read_progress(folder: Path) -> Progress:
 
 def write_progress(folder: Path, progress: Progress) -> None:
     """Put down how far it is, durably."""
-    write_whole(folder / FILE, orjson.dumps(asdict(progress)))
+    replace_file(folder / FILE, orjson.dumps(asdict(progress)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 
 from warren.config.sinks import LakeSink
+from warren.durable import sync, write_new
 from warren.sinks.intervals import Intervals
 from warren.snapshot.manifest import File, Manifest
 from warren.snapshot.reader import Snapshot
@@ -53,10 +54,7 @@ class Samples(Intervals):
         def fill(folder: Path) -> None:
             for name, file in _needed(snapshot.manifest, sink):
                 _link(snapshot.store, file, folder / name)
-            note = folder / NOTE
-            note.write_bytes(orjson.dumps(asdict(_sample(snapshot.manifest, at_ms))))
-            with note.open("rb") as written:
-                os.fsync(written.fileno())
+            write_new(folder / NOTE, orjson.dumps(asdict(_sample(snapshot.manifest, at_ms))))
 
         return self.add(at_ms, fill)
 
@@ -88,8 +86,7 @@ def _link(store: Store, file: File, target: Path) -> None:
         raise
     except OSError:
         shutil.copy(store.path(file), target)
-        with target.open("rb") as written:
-            os.fsync(written.fileno())
+        sync(target)
 
 
 def _sample(manifest: Manifest, at_ms: int) -> Sample:

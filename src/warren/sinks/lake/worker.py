@@ -29,7 +29,6 @@ from warren.sinks.lake.tables import Scope, Table
 from warren.sinks.lake.transactional import TransactionalTables
 from warren.sinks.worker import Sampler, Worker, wall_clock_ms
 from warren.snapshot.reader import Snapshot
-from warren.snapshot.store import fault_point
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +128,7 @@ class Jobs(Delivery):
         began = time.monotonic()
         held.begin(job.name)
         self._write(held, job, is_again=is_again)
-        fault_point("lake-written")
         self._save_ended()
-        fault_point("lake-noted")
         self._forget()
         self._notes.note(self._samples, delivered_ms=job.intervals[-1], trouble="")
         took_s = time.monotonic() - began
@@ -175,7 +172,6 @@ class Jobs(Delivery):
     def _append(self, held: LakeTables, table: Table, rows: DataFrame, job: Job, *, is_again: bool) -> None:
         whole = tables.finished(rows, table, platform.node(), self._sink.tags)
         held.append(table, whole, job.name, is_again=is_again)
-        fault_point(f"lake-{table}")
 
     def _save_ended(self) -> None:
         progress = self._progress.ended()
