@@ -10,7 +10,7 @@ DASHBOARD := src/warren/web/static/index.html
 PYTEST := $(BIN)/pytest -m "not long" --durations=12
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dashboard grafana screenshots test test-long check bench format lock hooks clean
+.PHONY: help install demo dashboard api-types grafana screenshots test test-long check bench format lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,9 +39,13 @@ check: $(INSTALLED) $(NODE_MODULES) ## check format, lint, types and imports
 	$(BIN)/mypy src packages tests deploy $(wildcard benchmarks)
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
+	$(BIN)/python dashboard/generate_types.py --check
 
 screenshots: $(INSTALLED) $(DASHBOARD) ## make the README's pictures from the running demo
 	PYTHONPATH=. $(BIN)/python dashboard/screenshots.py
+
+api-types: $(INSTALLED) ## write the dashboard's types of the API from its OpenAPI description
+	$(BIN)/python dashboard/generate_types.py
 
 grafana: $(INSTALLED) ## write the dashboards for Grafana anew
 	$(BIN)/python -m deploy.grafana.define

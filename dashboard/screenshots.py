@@ -1,4 +1,4 @@
-"""Makes the pictures of the README from the running demo: `make screenshots`."""
+"""Takes the README's screenshots of the running demo: `make screenshots`."""
 
 import time
 
@@ -9,11 +9,11 @@ from tests.kit.demos import ROOT, running_demo
 
 IMAGES = ROOT / "docs" / "images"
 SETTLED_S = 150.0
-"""Until the groups have shown what they are, and there is some history."""
+"""How long it takes until every group has its status and there is some history."""
 
 
 def main() -> None:
-    """The overview and a group, as they look when somebody keeps them open."""
+    """Take a screenshot of the overview, of all groups and of one group."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with running_demo() as demo, a_browser() as browser:
         time.sleep(SETTLED_S)

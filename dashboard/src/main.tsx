@@ -1,17 +1,17 @@
 import { render } from "preact"
 import { useEffect, useRef } from "preact/hooks"
-import { said } from "./act"
-import { follow, now, overview, stale } from "./live"
+import { announcement } from "./actions"
+import { duration } from "./format"
 import { GroupPage } from "./pages/group"
 import { GroupsPage } from "./pages/groups"
 import { IncidentPage } from "./pages/incident"
 import { IncidentsPage } from "./pages/incidents"
 import { OverviewPage } from "./pages/overview"
 import { TopicPage } from "./pages/topic"
-import { place } from "./route"
+import { now, overview, staleReason, startPolling } from "./polling"
+import { route } from "./route"
 import "./style.css"
-import { theme, turnTheme } from "./theme"
-import { span } from "./words"
+import { theme, toggleTheme } from "./theme"
 
 const PAGES = {
   overview: OverviewPage,
@@ -20,7 +20,7 @@ const PAGES = {
   incident: IncidentPage,
   group: GroupPage,
   topic: TopicPage,
-  nowhere: Nowhere,
+  notFound: NotFound,
 }
 const TITLES: Partial<Record<keyof typeof PAGES, string>> = {
   groups: "Groups",
@@ -28,16 +28,16 @@ const TITLES: Partial<Record<keyof typeof PAGES, string>> = {
   incident: "Incident",
 }
 
-function Nowhere() {
+function NotFound() {
   return (
     <p class="empty">
-      There is nothing at this address. <a href="#/">Overview</a>
+      Page not found. <a href="#/">Overview</a>
     </p>
   )
 }
 
 function App() {
-  const { page, names } = place.value
+  const { page, names } = route.value
   const Page = PAGES[page]
   const view = [page, ...names].join("/")
   const main = useRef<HTMLElement>(null)
@@ -48,7 +48,7 @@ function App() {
   return (
     <>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the content
+        Skip to content
       </button>
       <header class="bar">
         <a class="brand" href="#/">
@@ -70,37 +70,37 @@ function App() {
         <button
           type="button"
           class="theme"
-          onClick={turnTheme}
-          aria-label={`Turn the page ${theme.value === "dark" ? "light" : "dark"}`}
+          onClick={toggleTheme}
+          aria-label={`Switch to ${theme.value === "dark" ? "light" : "dark"} theme`}
         >
           {theme.value === "dark" ? "☀" : "☾"}
         </button>
       </header>
       <div role="status">
-        {stale.value && (
+        {staleReason.value && (
           <p class="stale">
-            <strong>Stale:</strong> {stale.value}
+            <strong>Stale:</strong> {staleReason.value}
           </p>
         )}
       </div>
       <main id="main" tabIndex={-1} ref={main}>
         <Page key={view} />
       </main>
-      <p class="said" aria-live="polite">
-        {said.value}
+      <p class="announcement" aria-live="polite">
+        {announcement.value}
       </p>
     </>
   )
 }
 
 function Freshness() {
-  const judged = overview.value?.judged_at
+  const judgedAt = overview.value?.judged_at
   return (
-    <span class={`fresh ${stale.value ? "is-stale" : ""}`}>
-      {judged ? `judged ${span(now.value - judged)} ago` : "not judged yet"}
+    <span class={`fresh ${staleReason.value ? "is-stale" : ""}`}>
+      {judgedAt ? `judged ${duration(now.value - judgedAt)} ago` : "not judged yet"}
     </span>
   )
 }
 
-follow()
+startPolling()
 render(<App />, document.getElementById("app")!)

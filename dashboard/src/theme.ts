@@ -1,34 +1,34 @@
-// Light or dark: as the machine has it, until somebody says otherwise.
+// Light or dark: as the system has it, until the user chooses.
 import { effect, signal } from "@preact/signals"
 
 type Theme = "light" | "dark"
 
-const dark = matchMedia("(prefers-color-scheme: dark)")
+const prefersDark = matchMedia("(prefers-color-scheme: dark)")
 
-function remembered(): Theme | null {
+function storedTheme(): Theme | null {
   try {
-    const held = localStorage.getItem("warren-theme")
-    return held === "light" || held === "dark" ? held : null
+    const stored = localStorage.getItem("warren-theme")
+    return stored === "light" || stored === "dark" ? stored : null
   } catch {
     return null
   }
 }
 
-export const theme = signal<Theme>(remembered() ?? (dark.matches ? "dark" : "light"))
+export const theme = signal<Theme>(storedTheme() ?? (prefersDark.matches ? "dark" : "light"))
 
-dark.addEventListener("change", () => {
-  if (remembered() === null) theme.value = dark.matches ? "dark" : "light"
+prefersDark.addEventListener("change", () => {
+  if (storedTheme() === null) theme.value = prefersDark.matches ? "dark" : "light"
 })
 
 effect(() => {
   document.documentElement.dataset.theme = theme.value
 })
 
-export function turnTheme() {
+export function toggleTheme() {
   theme.value = theme.value === "dark" ? "light" : "dark"
   try {
     localStorage.setItem("warren-theme", theme.value)
   } catch {
-    // Then it lasts as long as the page.
+    // Without storage the choice lasts until the page is closed.
   }
 }

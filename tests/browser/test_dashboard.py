@@ -36,16 +36,16 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page whose console stays silent."""
+    """A page; it must log no errors and load nothing from other hosts."""
     with browser.new_context(viewport=WIDE, color_scheme="light") as context:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: said.append(request.url) if not is_local(request.url) else None)
+        problems: list[str] = []
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: problems.append(request.url) if not is_local(request.url) else None)
         yield page
-        assert said == []
+        assert problems == []
 
 
 def is_local(url: str) -> bool:
@@ -53,7 +53,7 @@ def is_local(url: str) -> bool:
 
 
 def too_wide(page: Page) -> list[str]:
-    """What makes a page wider than its screen."""
+    """The elements that make a page wider than its screen."""
     found: list[str] = page.evaluate("""() => {
       const wide = document.documentElement.clientWidth
       if (document.documentElement.scrollWidth <= screen.width) return []
@@ -64,7 +64,7 @@ def too_wide(page: Page) -> list[str]:
 
 
 def in_order(page: Page) -> list[str]:
-    """The names of a table as they stand below each other."""
+    """The names in a table from top to bottom."""
     rows = page.locator(".body .row").all()
     return [row.locator(".name").inner_text() for row in sorted(rows, key=lambda row: row.bounding_box()["y"])]  # type: ignore[index]
 
@@ -113,7 +113,7 @@ def test_from_the_overview_to_a_group_to_a_partition(demo: Demo, page: Page) -> 
     page.get_by_role("link", name="orders").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("orders")
     expect(page.locator(".readers li").filter(has_text="email-stalled")).to_contain_text("ERR")
-    expect(page.locator(".facts")).to_contain_text(re.compile(r"Messages a second\s*[\d,]{2,}"))
+    expect(page.locator(".facts")).to_contain_text(re.compile(r"Messages per second\s*[\d,]{2,}"))
     picture(page, "topic")
     assert barriers(page) == []
 
@@ -153,7 +153,7 @@ def test_groups_are_searched_filtered_and_sorted_by_keyboard(demo: Demo, page: P
     assert in_order(page) != names
 
 
-def test_a_stopped_consumer_is_seen_to_stop_and_its_hostile_name_is_text(demo: Demo, page: Page) -> None:
+def test_a_consumer_that_stops_is_shown_at_once_and_its_hostile_name_is_text(demo: Demo, page: Page) -> None:
     with Healthy(demo.bootstrap, "orders", HOSTILE, commit_every_s=0.5):
         page.goto(f"{demo.url}/#/groups?q=onerror")
         expect(page.locator(".body .row")).to_contain_text("OK")
@@ -169,12 +169,12 @@ def test_a_stopped_consumer_is_seen_to_stop_and_its_hostile_name_is_text(demo: D
         page.evaluate("scrollTo(0, 300)")
         page.wait_for_timeout(500)
         at = top_of(history)
-    # From here on nobody touches the page.
+    # From here on the page is only watched.
     expect(title).to_contain_text("ERR")
     expect(page.locator(".map .is-stop")).to_have_count(3)
     expect(page.locator(".verdict")).to_contain_text("no commit")
-    assert page.locator("button[aria-expanded=true]").count() == 1, "what was chosen stays chosen"
-    assert top_of(history) == pytest.approx(at, abs=60), "and what was in sight where it was"
+    assert page.locator("button[aria-expanded=true]").count() == 1, "the selected partition stays selected"
+    assert top_of(history) == pytest.approx(at, abs=60), "the page does not scroll"
     assert page.locator("img[src=x]").count() == 0
     assert page.evaluate("window.taken") is None
     picture(page, "stopped")
@@ -197,7 +197,7 @@ def test_an_incident_is_acknowledged_and_its_group_silenced_for_a_while(demo: De
     stalled.get_by_role("button", name="Acknowledge").click()
     expect(stalled.get_by_label("Your name")).to_be_focused()
     page.keyboard.type("ann <b>")
-    stalled.get_by_label("What you do about it").fill("I restart it")
+    stalled.get_by_label("What you are doing about it").fill("I restart it")
     assert barriers(page) == []
     page.keyboard.press("Enter")
     expect(stalled.locator(".state")).to_have_text(re.compile(r"Acknowledged by ann <b> \d+ s ago: I restart it"))
@@ -214,7 +214,7 @@ def test_an_incident_is_acknowledged_and_its_group_silenced_for_a_while(demo: De
     form.get_by_role("button", name="Silence").click()
     listed = page.get_by_role("region", name="Silences").get_by_role("listitem")
     expect(listed).to_have_text(
-        re.compile("email-stalled in demo.*a release.*ann <b>, until .*, (1 d 0 h|23 h .*) more")
+        re.compile("email-stalled in demo.*a release.*ann <b>, until .*, (1 d 0 h|23 h .*) left")
     )
     expect(stalled.locator(".state")).to_contain_text("silenced")
     assert "state=open" in page.url
@@ -230,22 +230,22 @@ def test_an_incident_is_acknowledged_and_its_group_silenced_for_a_while(demo: De
     expect(listed).to_have_count(1)
     listed.get_by_role("button", name="End").click()
     expect(listed).to_have_count(0)
-    stalled.get_by_role("button", name="Take back").click()
+    stalled.get_by_role("button", name="Withdraw").click()
     expect(stalled.get_by_role("button", name="Acknowledge")).to_be_visible()
     expect(stalled.locator(".state")).to_have_count(0)
 
 
-def test_what_the_server_refuses_is_said_where_it_was_asked_for(demo: Demo, browser: Browser) -> None:
+def test_an_error_of_the_server_is_shown_beside_the_form(demo: Demo, browser: Browser) -> None:
     with browser.new_context(viewport=WIDE) as context:
         page = context.new_page()
         page.goto(f"{demo.url}/#/incidents?for_cluster=demo&for_group=x*")
         form = page.get_by_role("form", name="Silence groups")
         form.get_by_label("Why").fill(" ")
         form.get_by_role("button", name="Silence").click()
-        expect(form.get_by_role("alert")).to_have_text("Not done: by must be a text of 1 to 100 characters on one line")
+        expect(form.get_by_role("alert")).to_have_text("Failed: by must be a text of 1 to 100 characters on one line")
         page.route("**/v3/silences", lambda route: route.fulfill(status=403, json={"message": "no"}))
         form.get_by_role("button", name="Silence").click()
-        expect(form.get_by_role("alert")).to_have_text("Not done: you need the admin role for this")
+        expect(form.get_by_role("alert")).to_have_text("Failed: you need the admin role for this")
         expect(form.get_by_label("Group")).to_have_value("x*")
 
 
@@ -263,7 +263,7 @@ NOTIFIER = {"class": "http", "waiting": 0, "sent": 7, "given_up": 1, "last_sent"
 
 @contextmanager
 def with_notifiers(page: Page) -> Iterator[None]:
-    """The demo notifies nobody: what a server that does would say besides is put in."""
+    """The demo has no notifiers: answers of a server that has some are put in."""
 
     def answer(route: Route) -> None:
         got = route.fetch()
@@ -285,30 +285,30 @@ def with_notifiers(page: Page) -> Iterator[None]:
 
     page.route(re.compile("/v3/(overview|notifiers|incidents/.*)$"), answer)
     yield
-    # A page asks again and again, and may just do so.
+    # The page polls, and a request may be running.
     page.unroute_all(behavior="ignoreErrors")
 
 
-def test_everybody_sees_who_was_told_and_who_was_not(demo: Demo, page: Page) -> None:
+def test_notifications_and_problems_of_notifiers_are_shown(demo: Demo, page: Page) -> None:
     with with_notifiers(page):
         page.goto(demo.url)
-        notice = page.get_by_role("region", name="Notifying")
-        expect(notice).to_contain_text("This Warren does not notify: the lock is lost")
-        expect(notice).to_contain_text("2 messages wait for mail: no answer from <mail>")
+        notice = page.get_by_role("region", name="Notification problems")
+        expect(notice).to_contain_text("This Warren sends no notifications: the lock is lost")
+        expect(notice).to_contain_text("2 notifications are waiting for mail: no answer from <mail>")
         assert barriers(page) == []
         page.goto(f"{demo.url}/#/incidents?state=open")
         expect(page.get_by_role("region", name="Notifiers")).to_contain_text("7 sent")
-        page.locator(".incidents li").filter(has_text="email-stalled").get_by_role("link", name="Who was told").click()
+        page.locator(".incidents li").filter(has_text="email-stalled").get_by_role("link", name="Notifications").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("email-stalled.*ERR"))
         hook, mail = page.locator("tbody tr").all()
         expect(hook).to_have_text(re.compile("^hook#xopenit is ERR1970.*1970"))
         expect(mail).to_have_text(re.compile("^mailopen.*Not yet, 3 attemptsno answer from <mail>$"))
-        expect(page.get_by_role("region", name="Its course")).to_contain_text("3 partitions: orders")
+        expect(page.get_by_role("region", name="Timeline")).to_contain_text("3 partitions: orders")
         assert barriers(page) == []
         picture(page, "incident")
 
 
-def test_on_a_phone_in_the_dark(demo: Demo, browser: Browser) -> None:
+def test_phones_and_the_dark_theme(demo: Demo, browser: Browser) -> None:
     with browser.new_context(viewport=PHONE, color_scheme="dark", has_touch=True, is_mobile=True) as context:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
@@ -327,24 +327,24 @@ def test_on_a_phone_in_the_dark(demo: Demo, browser: Browser) -> None:
                 assert too_wide(page) == []
                 assert barriers(page) == []
                 picture(page, f"phone-{name}")
-        page.get_by_role("button", name="Turn the page light").click()
+        page.get_by_role("button", name="Switch to light theme").click()
         assert page.evaluate("document.documentElement.dataset.theme") == "light"
         page.reload()
-        expect(page.get_by_role("button", name="Turn the page dark")).to_be_visible()
+        expect(page.get_by_role("button", name="Switch to dark theme")).to_be_visible()
 
 
-def test_a_group_that_is_not_there_and_a_place_that_is_none(demo: Demo, browser: Browser) -> None:
+def test_unknown_groups_incidents_and_pages(demo: Demo, browser: Browser) -> None:
     with browser.new_context(viewport=WIDE) as context:
         page = context.new_page()
         page.goto(group_url(demo, "nobody"))
-        expect(page.get_by_text("There is no such group in demo now")).to_be_visible()
+        expect(page.get_by_text("Group not found in demo")).to_be_visible()
         page.goto(f"{demo.url}/#/nowhere/%E0%A4%A")
-        expect(page.get_by_text("There is nothing at this address")).to_be_visible()
+        expect(page.get_by_text("Page not found")).to_be_visible()
         page.goto(f"{demo.url}/#/incident/nobody")
-        expect(page.get_by_text("There is no such incident")).to_be_visible()
+        expect(page.get_by_text("Incident not found")).to_be_visible()
 
 
-def test_a_server_that_is_gone_is_told_and_what_was_seen_stays(demo: Demo, browser: Browser) -> None:
+def test_a_server_that_does_not_answer_is_shown_and_the_last_answer_stays(demo: Demo, browser: Browser) -> None:
     with browser.new_context(viewport=WIDE) as context:
         page = context.new_page()
         page.goto(demo.url)

@@ -1,18 +1,20 @@
-// One group: what is wrong with it, since when, how bad, and who owns it.
+// One group: its status and the reason, its partitions, history and incidents.
 import { useMemo, useState } from "preact/hooks"
-import { type Explanation, groupPath, type Incident, type Moment, type Partition } from "../api"
-import { now, useLive } from "../live"
-import { Chart } from "../parts/chart"
-import { IncidentState } from "../parts/incident"
-import { keyOf, PartitionMap } from "../parts/partition-map"
-import { Badge, Card, Fact, Later, RANGES, RangePicker, rangeOf, Since } from "../parts/small"
-import { type Column, type Order, orderOf, orderText, Table } from "../parts/table"
-import { Timeline } from "../parts/timeline"
-import { place, silenceLink, topicLink, wish } from "../route"
+import { pathTo } from "../api"
+import { Chart } from "../components/chart"
+import { Badge, Card, Fact, Optional, parseRange, RANGES, RangePicker, Since } from "../components/common"
+import { IncidentState } from "../components/incident"
+import { PartitionMap, partitionKey } from "../components/partition-map"
+import { type Column, type Order, orderText, parseOrder, Table } from "../components/table"
+import { Timeline } from "../components/timeline"
+import { dateTime, exact, STATUS_TEXT, severity, short, duration } from "../format"
+import { now, useAnswer } from "../polling"
+import { route, silenceLink, topicLink, setParams } from "../route"
+import type { GroupExplanation, PartitionExplanation } from "../schema"
 import { GroupIncidents } from "./incidents"
-import { clock, exact, MEANING, RANK, short, span } from "../words"
 
-const FIRST: Order = { by: "status", isDown: true }
+const EXPLAIN = "/v3/kafka/{cluster}/consumer/{consumer}/explain"
+const DEFAULT_ORDER: Order = { by: "status", isDescending: true }
 const COLUMNS: Column[] = [
   { id: "status", title: "Status", width: "0 0 7rem" },
   { id: "topic", title: "Topic", width: "1 1 9rem" },
@@ -26,39 +28,38 @@ const COLUMNS: Column[] = [
 ]
 
 export function GroupPage() {
-  const [cluster, group] = place.value.names as [string, string]
-  const { data, refusal } = useLive<{ explanation: Explanation }>(groupPath(cluster, group, "explain"))
-  if (refusal)
+  const [cluster, group] = route.value.names as [string, string]
+  const { data, error } = useAnswer(pathTo(EXPLAIN, { cluster, consumer: group }))
+  if (error)
     return (
       <div class="empty">
         <h1>
           <bdi>{group}</bdi>
         </h1>
         <p>
-          {refusal.status === 404
-            ? `There is no such group in ${cluster} now: it may have been deleted, or not have committed for long.`
-            : refusal.message}
+          {error.status === 404
+            ? `Group not found in ${cluster}: it may have been deleted, or has not committed for a long time.`
+            : error.message}
         </p>
         <p>
           <a href="#/groups">All groups</a>
         </p>
       </div>
     )
-  if (!data) return <p class="empty">Loading the group.</p>
-  return <Known explanation={data.explanation} />
+  if (!data) return <p class="empty">Loading the group…</p>
+  return <Group explanation={data.explanation} />
 }
 
-function Known({ explanation }: { explanation: Explanation }) {
+function Group({ explanation }: { explanation: GroupExplanation }) {
   const { cluster, group, partitions } = explanation
-  const { wishes } = place.value
-  const mine = new URLSearchParams({ cluster, group, limit: "10" })
-  const incidents = useLive<{ incidents: Incident[] }>(`v3/incidents?${mine}`).data?.incidents ?? []
-  const current = incidents.find((one) => !one.closed)
-  const worst = useMemo(() => [...partitions].sort(worseFirst)[0], [partitions])
-  const wanted = wishes.get("partition")
-  const chosen = partitions.find((one) => keyOf(one) === wanted) ?? null
-  const choose = (key: string) => wish({ partition: key === wanted ? "" : key })
-  const bad = partitions.filter((one) => one.status !== "OK")
+  const { params } = route.value
+  const incidents = useAnswer(pathTo("/v3/incidents", {}, { cluster, group, limit: 10 })).data?.incidents ?? []
+  const current = incidents.find((incident) => !incident.closed)
+  const worst = useMemo(() => [...partitions].sort(bySeverity)[0], [partitions])
+  const selectedKey = params.get("partition")
+  const selected = partitions.find((partition) => partitionKey(partition) === selectedKey) ?? null
+  const select = (key: string) => setParams({ partition: key === selectedKey ? "" : key })
+  const bad = partitions.filter((partition) => partition.status !== "OK")
   return (
     <div class="group">
       <header class="title">
@@ -73,23 +74,24 @@ function Known({ explanation }: { explanation: Explanation }) {
             <bdi>{group}</bdi> <Badge status={explanation.status} />
           </h1>
           <p class="verdict">
-            {explanation.status === "OK" ? "Keeps up" : `${cap(MEANING[explanation.status])}`} since{" "}
-            <b>{clock(explanation.since)}</b>, for <Since at={explanation.since} />.{" "}
+            {capitalize(STATUS_TEXT[explanation.status])}, since <b>{dateTime(explanation.since)}</b>, for{" "}
+            <Since at={explanation.since} />.{" "}
             {worst && worst.status !== "OK" && (
               <>
-                Worst: <bdi>{worst.topic}</bdi> {worst.partition}: {worst.reason}.
+                Most severe partition: <bdi>{worst.topic}</bdi> {worst.partition}: {worst.reason}.
               </>
             )}
           </p>
           {explanation.unknown_since && (
             <p class="trouble">
-              The cluster cannot be judged for <Since at={explanation.unknown_since} />: this is what was last known.
+              The cluster could not be judged for <Since at={explanation.unknown_since} />: this is the last known
+              state.
             </p>
           )}
           {current && <IncidentState incident={current} />}
         </div>
         <div class="share">
-          <Share />
+          <CopyLink />
           <a href={silenceLink(cluster, group)}>Silence…</a>
         </div>
       </header>
@@ -102,51 +104,53 @@ function Known({ explanation }: { explanation: Explanation }) {
           {bad.length ? `, ${exact(bad.length)} not OK` : ""}
         </Fact>
         <Fact label="Time lag">
-          <Later value={null} show={(s) => span(s)} />
+          <Optional value={null} show={(s) => duration(s)} />
         </Fact>
         <Fact label="Catches up">
-          <Later value={null} show={(s) => span(s)} />
+          <Optional value={null} show={(s) => duration(s)} />
         </Fact>
         <Fact label="Members">
-          {exact(new Set(partitions.map((one) => one.client_id + one.owner).filter(Boolean)).size)}
+          {exact(new Set(partitions.map((partition) => partition.client_id + partition.owner).filter(Boolean)).size)}
         </Fact>
       </dl>
       <Card title="Partitions at a glance">
-        <PartitionMap partitions={partitions} chosen={wanted} choose={choose} />
+        <PartitionMap partitions={partitions} selected={selectedKey} select={select} />
         <p class="legend mild">
-          A cell is a partition, filled as far as it lags. <Badge status="WARN" /> <Badge status="STOP" />{" "}
+          One cell per partition, filled by its lag. <Badge status="WARN" /> <Badge status="STOP" />{" "}
           <Badge status="STALL" /> <Badge status="REWIND" />
         </p>
       </Card>
-      {chosen && <Window cluster={cluster} group={group} partition={chosen} close={() => wish({ partition: "" })} />}
+      {selected && (
+        <Window cluster={cluster} group={group} partition={selected} close={() => setParams({ partition: "" })} />
+      )}
       <History cluster={cluster} group={group} />
       <GroupIncidents cluster={cluster} group={group} incidents={incidents} />
-      <Partitions cluster={cluster} partitions={partitions} chosen={wanted} choose={choose} />
+      <Partitions cluster={cluster} partitions={partitions} selected={selectedKey} select={select} />
     </div>
   )
 }
 
-const cap = (words: string) => words[0]!.toUpperCase() + words.slice(1)
-const worseFirst = (a: Partition, b: Partition) =>
-  RANK[b.status] - RANK[a.status] || (b.current_lag ?? -1) - (a.current_lag ?? -1)
+const capitalize = (text: string) => text[0]!.toUpperCase() + text.slice(1)
+const bySeverity = (a: PartitionExplanation, b: PartitionExplanation) =>
+  severity(b.status) - severity(a.status) || (b.current_lag ?? -1) - (a.current_lag ?? -1)
 
-function Share() {
-  const [said, say] = useState("")
+function CopyLink() {
+  const [message, setMessage] = useState("")
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(location.href)
-      say("Copied")
+      setMessage("Copied")
     } catch {
-      say("Copy the address of this page")
+      setMessage("Copy the address of this page")
     }
-    setTimeout(() => say(""), 3000)
+    setTimeout(() => setMessage(""), 3000)
   }
   return (
     <>
       <button type="button" onClick={copy}>
         Copy link to this view
       </button>
-      <output>{said}</output>
+      <output>{message}</output>
     </>
   )
 }
@@ -159,17 +163,17 @@ function Window({
 }: {
   cluster: string
   group: string
-  partition: Partition
+  partition: PartitionExplanation
   close: () => void
 }) {
-  const path = `explain?topic=${encodeURIComponent(partition.topic)}&partition=${partition.partition}`
-  const { data } = useLive<{ explanation: Explanation }>(groupPath(cluster, group, path))
-  const one = data?.explanation.partitions[0] ?? partition
-  const slots = one.window ?? []
-  const judged = data?.explanation.judged_at ?? now.value
-  const times = [...slots.map((slot) => slot.timestamp), judged]
-  const committed = [...slots.map((slot) => slot.offset), one.committed]
-  const heads = [...slots.map((slot) => (slot.lag === null ? null : slot.offset + slot.lag)), one.head]
+  const query = { topic: partition.topic, partition: partition.partition }
+  const { data } = useAnswer(pathTo(EXPLAIN, { cluster, consumer: group }, query))
+  const current = data?.explanation.partitions[0] ?? partition
+  const slots = current.window ?? []
+  const judgedAt = data?.explanation.judged_at ?? now.value
+  const times = [...slots.map((slot) => slot.timestamp), judgedAt]
+  const committed = [...slots.map((slot) => slot.offset), current.committed]
+  const heads = [...slots.map((slot) => (slot.lag === null ? null : slot.offset + slot.lag)), current.head]
   return (
     <Card
       title={`Partition ${partition.partition}`}
@@ -183,23 +187,24 @@ function Window({
         <a href={topicLink(cluster, partition.topic)}>
           <bdi>{partition.topic}</bdi>
         </a>{" "}
-        {partition.partition} <Badge status={one.status} /> for <Since at={one.since} />. {cap(one.reason)}.
+        {partition.partition} <Badge status={current.status} /> for <Since at={current.since} />.{" "}
+        {capitalize(current.reason)}.
       </p>
       <dl class="facts">
-        <Fact label="Lag">{one.current_lag === null ? "unknown" : exact(one.current_lag)}</Fact>
-        <Fact label="Committed">{one.committed === null ? "never" : exact(one.committed)}</Fact>
-        <Fact label="Head">{one.head === null ? "unknown" : exact(one.head)}</Fact>
-        <Fact label="Log begins">{one.log_start === null ? "unknown" : exact(one.log_start)}</Fact>
+        <Fact label="Lag">{current.current_lag === null ? "unknown" : exact(current.current_lag)}</Fact>
+        <Fact label="Committed">{current.committed === null ? "never" : exact(current.committed)}</Fact>
+        <Fact label="Head">{current.head === null ? "unknown" : exact(current.head)}</Fact>
+        <Fact label="Log start">{current.log_start === null ? "unknown" : exact(current.log_start)}</Fact>
         <Fact label="Owner">
-          <bdi>{one.owner || "nobody"}</bdi>
+          <bdi>{current.owner || "–"}</bdi>
         </Fact>
         <Fact label="Client">
-          <bdi>{one.client_id || "–"}</bdi>
+          <bdi>{current.client_id || "–"}</bdi>
         </Fact>
       </dl>
       {slots.length > 0 ? (
         <Chart
-          label={`The last ${slots.length} commits and the log's head at each`}
+          label={`The last ${slots.length} commits, and the head at each`}
           times={times}
           lines={[
             { label: "head", colour: "mild", values: heads, hasPoints: true, dash: [6, 4] },
@@ -209,32 +214,34 @@ function Window({
           height={220}
         />
       ) : (
-        <p class="empty">No commit has been seen yet.</p>
+        <p class="empty">No commits yet.</p>
       )}
     </Card>
   )
 }
 
 function History({ cluster, group }: { cluster: string; group: string }) {
-  const range = rangeOf(place.value.wishes.get("range"))
-  const { data } = useLive<{ history: Moment[] }>(groupPath(cluster, group, `history?hours=${RANGES[range]}`))
-  const moments = data?.history ?? []
+  const range = parseRange(route.value.params.get("range"))
+  const { data } = useAnswer(
+    pathTo("/v3/kafka/{cluster}/consumer/{consumer}/history", { cluster, consumer: group }, { hours: RANGES[range] }),
+  )
+  const points = data?.history ?? []
   const to = now.value
-  const from = Math.max(to - RANGES[range] * 3_600_000, moments[0]?.time ?? 0)
+  const from = Math.max(to - RANGES[range] * 3_600_000, points[0]?.time ?? 0)
   return (
-    <Card title="History" more={<RangePicker range={range} pick={(one) => wish({ range: one })} />}>
-      {moments.length === 0 ? (
-        <p class="empty">No history yet: the first point is on its way.</p>
+    <Card title="History" more={<RangePicker range={range} pick={(option) => setParams({ range: option })} />}>
+      {points.length === 0 ? (
+        <p class="empty">No history yet.</p>
       ) : (
         <>
           <Chart
             label={`Lag over the last ${range}`}
-            times={moments.map((one) => one.time)}
-            lines={[{ label: "lag", colour: "accent", values: moments.map((one) => one.totallag), isFilled: true }]}
+            times={points.map((point) => point.time)}
+            lines={[{ label: "lag", colour: "accent", values: points.map((point) => point.totallag), isFilled: true }]}
             from={from}
             to={to}
           />
-          <Timeline moments={moments} from={from} to={to} />
+          <Timeline points={points} from={from} to={to} />
         </>
       )}
     </Card>
@@ -244,48 +251,48 @@ function History({ cluster, group }: { cluster: string; group: string }) {
 function Partitions({
   cluster,
   partitions,
-  chosen,
-  choose,
+  selected,
+  select,
 }: {
   cluster: string
-  partitions: Partition[]
-  chosen: string | null
-  choose: (key: string) => void
+  partitions: PartitionExplanation[]
+  selected: string | null
+  select: (key: string) => void
 }) {
-  const sorted = place.value.wishes.get("sort")
-  const order = useMemo(() => orderOf(sorted, FIRST), [sorted])
-  const rows = useMemo(() => [...partitions].sort(comparing(order)), [partitions, order])
+  const sort = route.value.params.get("sort")
+  const order = useMemo(() => parseOrder(sort, DEFAULT_ORDER), [sort])
+  const rows = useMemo(() => [...partitions].sort(comparator(order)), [partitions, order])
   return (
     <Card title="Partitions">
       <Table
         label="Partitions of this group"
         columns={COLUMNS}
         count={rows.length}
-        keyAt={(row) => keyOf(rows[row]!)}
-        cells={(row) => cellsOf(cluster, rows[row]!, choose, chosen)}
+        keyAt={(row) => partitionKey(rows[row]!)}
+        cells={(row) => rowCells(cluster, rows[row]!, select, selected)}
         order={order}
-        sort={(next) => wish({ sort: orderText(next) })}
-        chosen={chosen}
-        empty="This group has no partition."
+        sort={(next) => setParams({ sort: orderText(next) })}
+        selected={selected}
+        empty="This group has no partitions."
       />
     </Card>
   )
 }
 
-function comparing(order: Order): (a: Partition, b: Partition) => number {
-  const sign = order.isDown ? -1 : 1
-  const numbers: Record<string, (one: Partition) => number> = {
-    status: (one) => RANK[one.status],
-    partition: (one) => one.partition,
-    lag: (one) => one.current_lag ?? -1,
-    committed: (one) => one.committed ?? -1,
-    head: (one) => one.head ?? -1,
-    since: (one) => -one.since,
+function comparator(order: Order): (a: PartitionExplanation, b: PartitionExplanation) => number {
+  const sign = order.isDescending ? -1 : 1
+  const numbers: Record<string, (partition: PartitionExplanation) => number> = {
+    status: (partition) => severity(partition.status),
+    partition: (partition) => partition.partition,
+    lag: (partition) => partition.current_lag ?? -1,
+    committed: (partition) => partition.committed ?? -1,
+    head: (partition) => partition.head ?? -1,
+    since: (partition) => -partition.since,
   }
-  const texts: Record<string, (one: Partition) => string> = {
-    topic: (one) => one.topic,
-    client: (one) => one.client_id,
-    owner: (one) => one.owner,
+  const texts: Record<string, (partition: PartitionExplanation) => string> = {
+    topic: (partition) => partition.topic,
+    client: (partition) => partition.client_id,
+    owner: (partition) => partition.owner,
   }
   const text = texts[order.by]
   if (text) return (a, b) => sign * text(a).localeCompare(text(b)) || a.partition - b.partition
@@ -294,28 +301,37 @@ function comparing(order: Order): (a: Partition, b: Partition) => number {
     sign * (value(a) - value(b)) || (b.current_lag ?? -1) - (a.current_lag ?? -1) || a.partition - b.partition
 }
 
-function cellsOf(cluster: string, one: Partition, choose: (key: string) => void, chosen: string | null) {
-  const key = keyOf(one)
+function rowCells(
+  cluster: string,
+  partition: PartitionExplanation,
+  select: (key: string) => void,
+  selected: string | null,
+) {
+  const key = partitionKey(partition)
   return [
-    <Badge status={one.status} />,
-    <a href={topicLink(cluster, one.topic)} class="name" title={one.topic}>
-      <bdi>{one.topic}</bdi>
+    <Badge status={partition.status} />,
+    <a href={topicLink(cluster, partition.topic)} class="name" title={partition.topic}>
+      <bdi>{partition.topic}</bdi>
     </a>,
     <button
       type="button"
       data-row={key}
       class="pick"
-      aria-expanded={key === chosen}
-      title={one.reason}
-      onClick={() => choose(key)}
+      aria-expanded={key === selected}
+      title={partition.reason}
+      onClick={() => select(key)}
     >
-      {one.partition}
+      {partition.partition}
     </button>,
-    one.current_lag === null ? "–" : <span title={exact(one.current_lag)}>{short(one.current_lag)}</span>,
-    one.committed === null ? "–" : exact(one.committed),
-    one.head === null ? "–" : exact(one.head),
-    <Since at={one.since} />,
-    <bdi title={one.client_id}>{one.client_id || "–"}</bdi>,
-    <bdi title={one.owner}>{one.owner || "–"}</bdi>,
+    partition.current_lag === null ? (
+      "–"
+    ) : (
+      <span title={exact(partition.current_lag)}>{short(partition.current_lag)}</span>
+    ),
+    partition.committed === null ? "–" : exact(partition.committed),
+    partition.head === null ? "–" : exact(partition.head),
+    <Since at={partition.since} />,
+    <bdi title={partition.client_id}>{partition.client_id || "–"}</bdi>,
+    <bdi title={partition.owner}>{partition.owner || "–"}</bdi>,
   ]
 }

@@ -1,11 +1,12 @@
-// All groups: found, filtered and sorted here, in the browser, by whole columns.
+// All groups: searched, filtered and sorted in the browser.
 import { useEffect, useMemo, useRef } from "preact/hooks"
-import type { GroupStatus, Groups } from "../api"
-import { now, useLive } from "../live"
-import { Badge, GroupName, Later, Spark } from "../parts/small"
-import { type Column, firstRow, type Order, orderOf, orderText, Table } from "../parts/table"
-import { place, wish } from "../route"
-import { clock, exact, RANK, rate, short, span } from "../words"
+import { pathTo } from "../api"
+import { Badge, GroupName, Optional, Sparkline } from "../components/common"
+import { type Column, firstRow, type Order, orderText, parseOrder, Table } from "../components/table"
+import { dateTime, exact, GROUP_STATUSES, rate, severity, short, duration } from "../format"
+import { now, useAnswer } from "../polling"
+import { route, setParams } from "../route"
+import type { GroupColumns } from "../schema"
 
 const COLUMNS: Column[] = [
   { id: "status", title: "Status", width: "0 0 6.5rem" },
@@ -18,37 +19,36 @@ const COLUMNS: Column[] = [
   { id: "partitions", title: "Partitions", width: "0 0 6.5rem", isNumber: true, isMinor: true },
   { id: "since", title: "Since", width: "0 0 7rem", isNumber: true, isMinor: true },
 ]
-const STATUSES: GroupStatus[] = ["ERR", "WARN", "OK"]
-const FIRST: Order = { by: "status", isDown: true }
+const DEFAULT_ORDER: Order = { by: "status", isDescending: true }
 
-interface Wanted {
+interface Filters {
   text: string
   cluster: string
   status: string
 }
 
-/** The rows that are wanted, in order. */
-export function chosenRows(groups: Groups, wanted: Wanted, order: Order): number[] {
-  const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean)
-  const cluster = wanted.cluster ? groups.clusters.indexOf(wanted.cluster) : -1
+/** The rows that match, sorted. */
+export function matchingRows(groups: GroupColumns, filters: Filters, order: Order): number[] {
+  const words = filters.text.toLowerCase().split(/\s+/).filter(Boolean)
+  const cluster = filters.cluster ? groups.clusters.indexOf(filters.cluster) : -1
   const rows: number[] = []
   for (let i = 0; i < groups.group.length; i++) {
-    if (wanted.cluster && groups.cluster[i] !== cluster) continue
-    if (wanted.status && groups.status[i] !== wanted.status) continue
+    if (filters.cluster && groups.cluster[i] !== cluster) continue
+    if (filters.status && groups.status[i] !== filters.status) continue
     if (words.length) {
       const name = groups.group[i]!.toLowerCase()
       if (!words.every((word) => name.includes(word))) continue
     }
     rows.push(i)
   }
-  return rows.sort(comparing(groups, order))
+  return rows.sort(comparator(groups, order))
 }
 
-function comparing(groups: Groups, order: Order): (a: number, b: number) => number {
-  const sign = order.isDown ? -1 : 1
+function comparator(groups: GroupColumns, order: Order): (a: number, b: number) => number {
+  const sign = order.isDescending ? -1 : 1
   const byName = (a: number, b: number) => (groups.group[a]! < groups.group[b]! ? -1 : 1)
   if (order.by === "group") return (a, b) => sign * byName(a, b)
-  const value = Float64Array.from(groups.group, (_, row) => weight(groups, order.by, row))
+  const value = Float64Array.from(groups.group, (_, row) => sortValue(groups, order.by, row))
   return (a, b) => {
     const [x, y] = [value[a]!, value[b]!]
     if (x !== y) return sign * (x - y)
@@ -56,31 +56,31 @@ function comparing(groups: Groups, order: Order): (a: number, b: number) => numb
   }
 }
 
-function weight(groups: Groups, by: string, row: number): number {
+function sortValue(groups: GroupColumns, by: string, row: number): number {
   if (by === "totallag") return groups.totallag[row]!
   if (by === "growth") return groups.growth[row] ?? Number.NEGATIVE_INFINITY
   if (by === "seconds") return groups.seconds?.[row] ?? Number.NEGATIVE_INFINITY
   if (by === "partitions") return groups.partitions[row]!
-  // A younger verdict has a larger time: sorted by how long it lasts.
+  // Sorted by the age of the status: a newer status has a larger time.
   if (by === "since") return -groups.since[row]!
-  return RANK[groups.status[row]!]
+  return severity(groups.status[row]!)
 }
 
 export function GroupsPage() {
-  const { wishes } = place.value
-  const wanted: Wanted = {
-    text: wishes.get("q") ?? "",
-    cluster: wishes.get("cluster") ?? "",
-    status: wishes.get("status") ?? "",
+  const { params } = route.value
+  const filters: Filters = {
+    text: params.get("q") ?? "",
+    cluster: params.get("cluster") ?? "",
+    status: params.get("status") ?? "",
   }
-  const topic = wishes.get("topic") ?? ""
-  const sorted = wishes.get("sort")
-  const order = useMemo(() => orderOf(sorted, FIRST), [sorted])
-  const { data } = useLive<{ groups: Groups }>(topic ? `v3/groups?topic=${encodeURIComponent(topic)}` : "v3/groups")
+  const topic = params.get("topic") ?? ""
+  const sort = params.get("sort")
+  const order = useMemo(() => parseOrder(sort, DEFAULT_ORDER), [sort])
+  const { data } = useAnswer(pathTo("/v3/groups", {}, topic ? { topic } : {}))
   const groups = data?.groups ?? null
   const rows = useMemo(
-    () => (groups ? chosenRows(groups, wanted, order) : []),
-    [groups, wanted.text, wanted.cluster, wanted.status, order],
+    () => (groups ? matchingRows(groups, filters, order) : []),
+    [groups, filters.text, filters.cluster, filters.status, order],
   )
   const search = useRef<HTMLInputElement>(null)
   useEffect(() => {
@@ -94,11 +94,11 @@ export function GroupsPage() {
     addEventListener("keydown", focus)
     return () => removeEventListener("keydown", focus)
   }, [])
-  const down = (event: KeyboardEvent) => {
+  const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "ArrowDown" || event.key === "Enter") firstRow()?.focus()
-    if (event.key === "Escape") wish({ q: "" })
+    if (event.key === "Escape") setParams({ q: "" })
   }
-  if (!groups) return <p class="empty">Loading the groups.</p>
+  if (!groups) return <p class="empty">Loading groups…</p>
   return (
     <div class="groups">
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
@@ -107,15 +107,15 @@ export function GroupsPage() {
           <input
             ref={search}
             type="search"
-            value={wanted.text}
+            value={filters.text}
             placeholder="name ( / )"
-            onInput={(event) => wish({ q: event.currentTarget.value })}
-            onKeyDown={down}
+            onInput={(event) => setParams({ q: event.currentTarget.value })}
+            onKeyDown={onKeyDown}
           />
         </label>
         <label>
           <span>Cluster</span>
-          <select value={wanted.cluster} onChange={(event) => wish({ cluster: event.currentTarget.value })}>
+          <select value={filters.cluster} onChange={(event) => setParams({ cluster: event.currentTarget.value })}>
             <option value="">all</option>
             {groups.clusters.map((name) => (
               <option key={name}>{name}</option>
@@ -124,9 +124,9 @@ export function GroupsPage() {
         </label>
         <label>
           <span>Status</span>
-          <select value={wanted.status} onChange={(event) => wish({ status: event.currentTarget.value })}>
+          <select value={filters.status} onChange={(event) => setParams({ status: event.currentTarget.value })}>
             <option value="">all</option>
-            {STATUSES.map((name) => (
+            {GROUP_STATUSES.map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>
@@ -136,8 +136,8 @@ export function GroupsPage() {
           <input
             type="search"
             value={topic}
-            placeholder="whole name"
-            onChange={(event) => wish({ topic: event.currentTarget.value })}
+            placeholder="full name"
+            onChange={(event) => setParams({ topic: event.currentTarget.value })}
           />
         </label>
         <output>
@@ -149,17 +149,17 @@ export function GroupsPage() {
         columns={COLUMNS}
         count={rows.length}
         keyAt={(row) => `${groups.cluster[rows[row]!]}/${groups.group[rows[row]!]}`}
-        cells={(row) => cellsOf(groups, rows[row]!)}
+        cells={(row) => rowCells(groups, rows[row]!)}
         order={order}
-        sort={(next) => wish({ sort: orderText(next) })}
+        sort={(next) => setParams({ sort: orderText(next) })}
         isTall
-        empty="No group is like that."
+        empty="No group matches."
       />
     </div>
   )
 }
 
-function cellsOf(groups: Groups, row: number) {
+function rowCells(groups: GroupColumns, row: number) {
   const [status, since] = [groups.status[row]!, groups.since[row]!]
   const cluster = groups.clusters[groups.cluster[row]!]!
   return [
@@ -171,13 +171,13 @@ function cellsOf(groups: Groups, row: number) {
       </small>
     </>,
     <span title={exact(groups.totallag[row]!)}>{short(groups.totallag[row]!)}</span>,
-    <Spark levels={groups.spark[row]!} status={status} />,
+    <Sparkline levels={groups.spark[row]!} status={status} />,
     rate(groups.growth[row]),
-    <Later value={groups.seconds?.[row]} show={(s) => span(s * 1000)} />,
-    <Later value={groups.forecast?.[row]} show={(s) => span(s * 1000)} />,
+    <Optional value={groups.seconds?.[row]} show={(s) => duration(s * 1000)} />,
+    <Optional value={groups.forecast?.[row]} show={(s) => duration(s * 1000)} />,
     exact(groups.partitions[row]!),
-    <time dateTime={new Date(since).toISOString()} title={clock(since)}>
-      {span(now.value - since)}
+    <time dateTime={new Date(since).toISOString()} title={dateTime(since)}>
+      {duration(now.value - since)}
     </time>,
   ]
 }

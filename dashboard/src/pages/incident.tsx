@@ -1,24 +1,25 @@
-// One incident: its course, who has it in hand, and who was told what.
-import { incidentPath, type Message, type ToldIncident } from "../api"
-import { useLive } from "../live"
-import { IncidentActs, IncidentState, PartitionsOf } from "../parts/incident"
-import { Badge, Card, GroupName, Since } from "../parts/small"
-import { place } from "../route"
-import { clock, exact, span } from "../words"
+// One incident: its timeline, its acknowledgement, and its notifications.
+import { pathTo } from "../api"
+import { Badge, Card, GroupName, Since } from "../components/common"
+import { IncidentActions, IncidentPartitions, IncidentState } from "../components/incident"
+import { dateTime, exact, duration } from "../format"
+import { useAnswer } from "../polling"
+import { route } from "../route"
+import type { IncidentDetail, IncidentMessage } from "../schema"
 
 export function IncidentPage() {
-  const [id] = place.value.names as [string]
-  const { data, refusal } = useLive<{ incident: ToldIncident }>(incidentPath(id))
-  if (refusal)
+  const [id] = route.value.names as [string]
+  const { data, error } = useAnswer(pathTo("/v3/incidents/{incident}", { incident: id }))
+  if (error)
     return (
       <div class="empty">
-        <p>{refusal.status === 404 ? "There is no such incident, or it ended long ago." : refusal.message}</p>
+        <p>{error.status === 404 ? "Incident not found: it may have been closed long ago." : error.message}</p>
         <p>
           <a href="#/incidents">All incidents</a>
         </p>
       </div>
     )
-  if (!data) return <p class="empty">Loading the incident.</p>
+  if (!data) return <p class="empty">Loading the incident…</p>
   const { incident } = data
   return (
     <div class="group">
@@ -33,27 +34,27 @@ export function IncidentPage() {
           <p class="verdict">
             {incident.closed ? (
               <>
-                Closed: from <b>{clock(incident.opened)}</b> to <b>{clock(incident.closed)}</b>, for{" "}
-                {span(incident.closed - incident.opened)}.
+                Closed: from <b>{dateTime(incident.opened)}</b> to <b>{dateTime(incident.closed)}</b>, for{" "}
+                {duration(incident.closed - incident.opened)}.
               </>
             ) : (
               <>
-                Open since <b>{clock(incident.opened)}</b>, for <Since at={incident.opened} />.
+                Open since <b>{dateTime(incident.opened)}</b>, for <Since at={incident.opened} />.
               </>
             )}
           </p>
           <IncidentState incident={incident} />
-          <IncidentActs incident={incident} />
+          <IncidentActions incident={incident} />
         </div>
       </header>
-      <Card title="Who was told">
+      <Card title="Notifications">
         <Messages incident={incident} />
       </Card>
-      <Card title="Its course">
+      <Card title="Timeline">
         <ol class="course">
           {incident.changes.map((change) => (
             <li key={change.time}>
-              <span class="mild">{clock(change.time)}</span>
+              <span class="mild">{dateTime(change.time)}</span>
               <span>
                 <Badge status={change.status} />
               </span>
@@ -61,19 +62,19 @@ export function IncidentPage() {
           ))}
         </ol>
         <p>
-          <PartitionsOf incident={incident} most={20} />
+          <IncidentPartitions incident={incident} limit={20} />
         </p>
       </Card>
     </div>
   )
 }
 
-function Messages({ incident }: { incident: ToldIncident }) {
+function Messages({ incident }: { incident: IncidentDetail }) {
   const { messages, message_count } = incident
-  if (messages.length === 0) return <p class="empty">Nobody, so far.</p>
+  if (messages.length === 0) return <p class="empty">No notifications yet.</p>
   return (
     <>
-      <div class="scroll told" tabIndex={0} role="region" aria-label="Messages about this incident">
+      <div class="scroll told" tabIndex={0} role="region" aria-label="Notifications about this incident">
         <table>
           <thead>
             <tr>
@@ -84,23 +85,23 @@ function Messages({ incident }: { incident: ToldIncident }) {
             </tr>
           </thead>
           <tbody>
-            {messages.map((one, place) => (
-              <tr key={place}>
+            {messages.map((message, index) => (
+              <tr key={index}>
                 <td>
-                  <bdi>{one.notifier}</bdi>
-                  {one.channel && (
+                  <bdi>{message.notifier}</bdi>
+                  {message.channel && (
                     <small class="mild">
-                      <bdi>{one.channel}</bdi>
+                      <bdi>{message.channel}</bdi>
                     </small>
                   )}
                 </td>
                 <td>
-                  {one.event}
-                  <small class="mild">{one.why}</small>
+                  {message.event}
+                  <small class="mild">{message.why}</small>
                 </td>
-                <td>{clock(one.due)}</td>
+                <td>{dateTime(message.due)}</td>
                 <td>
-                  <Fate message={one} />
+                  <DeliveryState message={message} />
                 </td>
               </tr>
             ))}
@@ -116,13 +117,13 @@ function Messages({ incident }: { incident: ToldIncident }) {
   )
 }
 
-function Fate({ message }: { message: Message }) {
-  if (message.sent) return <>{clock(message.sent)}</>
-  const tries = message.attempts === 1 ? "1 attempt" : `${exact(message.attempts)} attempts`
+function DeliveryState({ message }: { message: IncidentMessage }) {
+  if (message.sent) return <>{dateTime(message.sent)}</>
+  const attempts = message.attempts === 1 ? "1 attempt" : `${exact(message.attempts)} attempts`
   return (
     <>
-      <strong>{message.given_up ? `Given up ${clock(message.given_up)}` : "Not yet"}</strong>
-      {message.attempts > 0 && `, ${tries}`}
+      <strong>{message.given_up ? `Given up ${dateTime(message.given_up)}` : "Not yet"}</strong>
+      {message.attempts > 0 && `, ${attempts}`}
       {message.trouble && (
         <small class="mild">
           <bdi>{message.trouble}</bdi>

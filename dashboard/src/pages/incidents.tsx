@@ -1,26 +1,27 @@
-// Incidents: what was wrong, from when until when, and how bad it got.
-import type { Incident } from "../api"
-import { useLive } from "../live"
-import { IncidentActs, IncidentState, PartitionsOf } from "../parts/incident"
-import { Notifiers } from "../parts/notifying"
-import { Silences } from "../parts/silences"
-import { Badge, Card, GroupName, Since } from "../parts/small"
-import { hashOf, incidentLink, place, wish } from "../route"
-import { clock, span } from "../words"
+// The incidents, and beside them silences and notifiers.
+import { pathTo } from "../api"
+import { Badge, Card, GroupName, Since } from "../components/common"
+import { IncidentActions, IncidentPartitions, IncidentState } from "../components/incident"
+import { Notifiers } from "../components/notifiers"
+import { Silences } from "../components/silences"
+import { dateTime, duration } from "../format"
+import { useAnswer } from "../polling"
+import { toHash, incidentLink, route, setParams } from "../route"
+import type { IncidentSummary } from "../schema"
 
-const MOST = 200
+const MAX_INCIDENTS = 200
 const STATES = ["", "open", "closed"] as const
 
 export function IncidentsPage() {
-  const { wishes } = place.value
-  const state = wishes.get("state") ?? ""
-  const query = new URLSearchParams({ limit: `${MOST}` })
+  const { params } = route.value
+  const state = params.get("state") ?? ""
+  const query: Record<string, string | number> = { limit: MAX_INCIDENTS }
   for (const name of ["state", "cluster", "group"]) {
-    const wanted = wishes.get(name)
-    if (wanted) query.set(name, wanted)
+    const value = params.get(name)
+    if (value) query[name] = value
   }
-  const { data } = useLive<{ incidents: Incident[] }>(`v3/incidents?${query}`)
-  const title = wishes.get("group") ? `Incidents of ${wishes.get("group")}` : "Incidents"
+  const { data } = useAnswer(pathTo("/v3/incidents", {}, query))
+  const title = params.get("group") ? `Incidents of ${params.get("group")}` : "Incidents"
   return (
     <div class="beside">
       <Card
@@ -28,15 +29,20 @@ export function IncidentsPage() {
         more={
           <fieldset class="ranges">
             <legend class="hidden">Which incidents</legend>
-            {STATES.map((one) => (
-              <button type="button" key={one} aria-pressed={one === state} onClick={() => wish({ state: one })}>
-                {one || "all"}
+            {STATES.map((option) => (
+              <button
+                type="button"
+                key={option}
+                aria-pressed={option === state}
+                onClick={() => setParams({ state: option })}
+              >
+                {option || "all"}
               </button>
             ))}
           </fieldset>
         }
       >
-        {data ? <Incidents incidents={data.incidents} /> : <p class="empty">Loading the incidents.</p>}
+        {data ? <IncidentList incidents={data.incidents} /> : <p class="empty">Loading incidents…</p>}
       </Card>
       <div class="stack">
         <Silences />
@@ -46,43 +52,45 @@ export function IncidentsPage() {
   )
 }
 
-export function Incidents({ incidents }: { incidents: Incident[] }) {
-  if (incidents.length === 0) return <p class="empty">None.</p>
+function IncidentList({ incidents }: { incidents: IncidentSummary[] }) {
+  if (incidents.length === 0) return <p class="empty">No incidents.</p>
   return (
     <ol class="incidents">
-      {incidents.map((one) => (
-        <li key={one.id} class={one.closed ? "is-closed" : ""}>
+      {incidents.map((incident) => (
+        <li key={incident.id} class={incident.closed ? "is-closed" : ""}>
           <span>
-            <Badge status={one.worst} />
-            <span class="mild">{one.closed ? "closed" : "open"}</span>
+            <Badge status={incident.worst} />
+            <span class="mild">{incident.closed ? "closed" : "open"}</span>
           </span>
           <div>
-            <GroupName cluster={one.cluster} group={one.group} />{" "}
+            <GroupName cluster={incident.cluster} group={incident.group} />{" "}
             <span class="mild">
-              <bdi>{one.cluster}</bdi>
+              <bdi>{incident.cluster}</bdi>
             </span>
             <p>
-              {clock(one.opened)} {one.closed ? `to ${clock(one.closed)}` : ""}:{" "}
-              {one.changes.map((change) => change.status).join(" → ")}
+              {dateTime(incident.opened)} {incident.closed ? `to ${dateTime(incident.closed)}` : ""}:{" "}
+              {incident.changes.map((change) => change.status).join(" → ")}
             </p>
             <p class="mild">
-              <PartitionsOf incident={one} most={3} />
+              <IncidentPartitions incident={incident} limit={3} />
             </p>
-            <IncidentState incident={one} />
-            <IncidentActs incident={one}>
-              <a href={incidentLink(one.id)} aria-label={`Who was told of ${one.group}`}>
-                Who was told
+            <IncidentState incident={incident} />
+            <IncidentActions incident={incident}>
+              <a href={incidentLink(incident.id)} aria-label={`Notifications about ${incident.group}`}>
+                Notifications
               </a>
-            </IncidentActs>
+            </IncidentActions>
           </div>
-          <span class="is-number">{one.closed ? span(one.closed - one.opened) : <Since at={one.opened} />}</span>
+          <span class="is-number">
+            {incident.closed ? duration(incident.closed - incident.opened) : <Since at={incident.opened} />}
+          </span>
         </li>
       ))}
     </ol>
   )
 }
 
-/** A group's own incidents, for its page. */
+/** The incidents of incident group. */
 export function GroupIncidents({
   cluster,
   group,
@@ -90,12 +98,12 @@ export function GroupIncidents({
 }: {
   cluster: string
   group: string
-  incidents: Incident[]
+  incidents: IncidentSummary[]
 }) {
   if (incidents.length === 0) return null
   return (
-    <Card title="Incidents" more={<a href={hashOf("incidents", [], { cluster, group })}>all of this group</a>}>
-      <Incidents incidents={incidents} />
+    <Card title="Incidents" more={<a href={toHash("incidents", [], { cluster, group })}>all of this group</a>}>
+      <IncidentList incidents={incidents} />
     </Card>
   )
 }

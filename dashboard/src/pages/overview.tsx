@@ -1,34 +1,34 @@
-// The first page: is anything wrong, since when, and what has changed.
+// The first page: clusters, the most severe groups, changes, and the state of the pipeline.
 import { useMemo } from "preact/hooks"
-import type { Cluster, ClusterMoments } from "../api"
-import { now, overview, useLive } from "../live"
-import { Chart } from "../parts/chart"
-import { NotifyingNotice } from "../parts/notifying"
-import { Badge, Card, Fact, GroupName, RANGES, RangePicker, rangeOf, Since } from "../parts/small"
-import { groupLink, hashOf, place, wish } from "../route"
-import { exact, rate, short, span } from "../words"
-
-const STATUSES = ["ERR", "WARN", "OK"] as const
+import { pathTo } from "../api"
+import { Chart } from "../components/chart"
+import { Badge, Card, Fact, GroupName, parseRange, RANGES, RangePicker, Since } from "../components/common"
+import { NotificationProblems } from "../components/notifiers"
+import { partitionKey } from "../components/partition-map"
+import { exact, GROUP_STATUSES, rate, short, duration } from "../format"
+import { now, overview, useAnswer } from "../polling"
+import { groupLink, toHash, route, setParams } from "../route"
+import type { ClusterHistoryColumns, ClusterSummary } from "../schema"
 
 export function OverviewPage() {
-  const seen = overview.value
-  if (!seen) return <p class="empty">Waiting for the first answer.</p>
+  const state = overview.value
+  if (!state) return <p class="empty">Loading…</p>
   return (
     <>
-      <NotifyingNotice />
+      <NotificationProblems />
       <div class="overview">
         <Card title="Clusters">
           <ul class="clusters">
-            {seen.clusters.map((cluster) => (
+            {state.clusters.map((cluster) => (
               <ClusterTile key={cluster.name} cluster={cluster} />
             ))}
           </ul>
         </Card>
-        <Worst />
+        <WorstGroups />
         <div class="stack">
           <TotalLag />
-          <ChangedCard />
-          <Health />
+          <ChangedGroups />
+          <Pipeline />
           <Sinks />
         </div>
       </div>
@@ -36,25 +36,25 @@ export function OverviewPage() {
   )
 }
 
-function ClusterTile({ cluster }: { cluster: Cluster }) {
-  const count = Object.values(cluster.groups).reduce((sum, one) => sum + (one ?? 0), 0)
+function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
+  const count = Object.values(cluster.groups).reduce((sum, groups) => sum + (groups ?? 0), 0)
   return (
     <li class="tile">
       <h3>
-        <a href={hashOf("groups", [], { cluster: cluster.name })}>
+        <a href={toHash("groups", [], { cluster: cluster.name })}>
           <bdi>{cluster.name}</bdi>
         </a>
       </h3>
       {cluster.unknown_since ? (
         <p class="trouble">
-          <strong>Not known</strong> for <Since at={cluster.unknown_since} />:{" "}
-          {cluster.error_message ?? (cluster.catching_up ? "catching up with its offsets topic" : "not judged")}
+          <strong>Unknown</strong> for <Since at={cluster.unknown_since} />:{" "}
+          {cluster.error_message ?? (cluster.catching_up ? "catching up with its offsets topic" : "not judged yet")}
         </p>
       ) : null}
       <ul class="counts">
-        {STATUSES.map((status) => (
+        {GROUP_STATUSES.map((status) => (
           <li key={status} class={cluster.groups[status] ? "" : "is-none"}>
-            <a href={hashOf("groups", [], { cluster: cluster.name, status })}>
+            <a href={toHash("groups", [], { cluster: cluster.name, status })}>
               <Badge status={status} /> <b>{exact(cluster.groups[status] ?? 0)}</b>
             </a>
           </li>
@@ -67,32 +67,32 @@ function ClusterTile({ cluster }: { cluster: Cluster }) {
   )
 }
 
-function Worst() {
+function WorstGroups() {
   const worst = overview.value?.worst ?? []
   return (
-    <Card title="Worst groups" more={<a href="#/groups">all groups</a>}>
+    <Card title="Most severe groups" more={<a href="#/groups">all groups</a>}>
       {worst.length === 0 ? (
-        <p class="empty">Every group keeps up.</p>
+        <p class="empty">All groups are OK.</p>
       ) : (
         <ol class="worst">
-          {worst.map((one) => (
-            <li key={`${one.cluster}/${one.group}`}>
-              <Badge status={one.status} />
+          {worst.map((group) => (
+            <li key={`${group.cluster}/${group.group}`}>
+              <Badge status={group.status} />
               <div>
-                <GroupName cluster={one.cluster} group={one.group} />{" "}
+                <GroupName cluster={group.cluster} group={group.group} />{" "}
                 <span class="mild">
-                  <bdi>{one.cluster}</bdi> · for <Since at={one.since} />
+                  <bdi>{group.cluster}</bdi> · for <Since at={group.since} />
                 </span>
                 <p>
-                  <a href={groupLink(one.cluster, one.group, { partition: `${one.topic}/${one.partition}` })}>
-                    <bdi>{one.topic}</bdi> {one.partition}
+                  <a href={groupLink(group.cluster, group.group, { partition: partitionKey(group) })}>
+                    <bdi>{group.topic}</bdi> {group.partition}
                   </a>{" "}
-                  <Badge status={one.partition_status} /> {one.reason}
+                  <Badge status={group.partition_status} /> {group.reason}
                 </p>
               </div>
               <div class="is-number">
-                <b title={exact(one.totallag)}>{short(one.totallag)}</b>
-                <span class="mild">{rate(one.growth)}</span>
+                <b title={exact(group.totallag)}>{short(group.totallag)}</b>
+                <span class="mild">{rate(group.growth)}</span>
               </div>
             </li>
           ))}
@@ -103,17 +103,17 @@ function Worst() {
 }
 
 function TotalLag() {
-  const range = rangeOf(place.value.wishes.get("range"))
-  const { data } = useLive<{ history: ClusterMoments }>(`v3/history?hours=${RANGES[range]}`)
-  const times = useMemo(() => summed(data?.history ?? null), [data])
+  const range = parseRange(route.value.params.get("range"))
+  const { data } = useAnswer(pathTo("/v3/history", {}, { hours: RANGES[range] }))
+  const { times, lags } = useMemo(() => totalLag(data?.history ?? null), [data])
   const to = now.value
   return (
-    <Card title="Total lag" more={<RangePicker range={range} pick={(one) => wish({ range: one })} />}>
+    <Card title="Total lag" more={<RangePicker range={range} pick={(option) => setParams({ range: option })} />}>
       <Chart
-        label={`Total lag of all clusters over the last ${range}, now ${short(times.lag.at(-1) ?? null)}`}
-        times={times.at}
-        lines={[{ label: "lag", colour: "accent", values: times.lag, isFilled: true }]}
-        from={Math.max(to - RANGES[range] * 3_600_000, times.at[0] ?? 0)}
+        label={`Total lag of all clusters over the last ${range}, now ${short(lags.at(-1) ?? null)}`}
+        times={times}
+        lines={[{ label: "lag", colour: "accent", values: lags, isFilled: true }]}
+        from={Math.max(to - RANGES[range] * 3_600_000, times[0] ?? 0)}
         to={to}
         height={170}
       />
@@ -121,37 +121,37 @@ function TotalLag() {
   )
 }
 
-/** The lag of all clusters together; clusters are written at the same moments. */
-function summed(history: ClusterMoments | null): { at: number[]; lag: number[] } {
+/** The lag of all clusters together, whose points are at the same times. */
+function totalLag(history: ClusterHistoryColumns | null): { times: number[]; lags: number[] } {
   const total = new Map<number, number>()
-  history?.time_ms.forEach((at, i) => {
-    total.set(at, (total.get(at) ?? 0) + history.totallag[i]!)
+  history?.time_ms.forEach((time, i) => {
+    total.set(time, (total.get(time) ?? 0) + history.totallag[i]!)
   })
-  const at = [...total.keys()].sort((a, b) => a - b)
-  return { at, lag: at.map((one) => total.get(one)!) }
+  const times = [...total.keys()].sort((a, b) => a - b)
+  return { times, lags: times.map((time) => total.get(time)!) }
 }
 
-function ChangedCard() {
+function ChangedGroups() {
   const changed = overview.value?.changed ?? []
   return (
     <Card title="Changed in the last hour">
       {changed.length === 0 ? (
-        <p class="empty">Nothing.</p>
+        <p class="empty">No changes.</p>
       ) : (
         <ul class="changed">
-          {changed.map((one) => (
-            <li key={`${one.cluster}/${one.group}`}>
+          {changed.map((group) => (
+            <li key={`${group.cluster}/${group.group}`}>
               <span class="mild">
-                <Since at={one.since} /> ago
+                <Since at={group.since} /> ago
               </span>
-              <GroupName cluster={one.cluster} group={one.group} />
+              <GroupName cluster={group.cluster} group={group.group} />
               <span>
-                {one.before ? (
+                {group.before ? (
                   <>
-                    <Badge status={one.before} /> <span aria-hidden="true">→</span>{" "}
+                    <Badge status={group.before} /> <span aria-hidden="true">→</span>{" "}
                   </>
                 ) : null}
-                <Badge status={one.status} />
+                <Badge status={group.status} />
               </span>
             </li>
           ))}
@@ -161,17 +161,19 @@ function ChangedCard() {
   )
 }
 
+const SINK_TEXT = { starting: "starting", well: "up to date", behind: "behind" }
+
 function Sinks() {
   const { sinks } = overview.value!
   if (sinks.length === 0) return null
   return (
     <Card title="Sinks">
       <dl class="facts">
-        {sinks.map((one) => (
-          <Fact key={one.name} label={`${one.name} (${one.class})`}>
-            {one.state === "trouble" ? one.trouble : one.state}
-            {one.waiting > 0 && `, ${exact(one.waiting)} ${one.waiting === 1 ? "interval waits" : "intervals wait"}`}
-            {one.delivered && `, delivered ${span(now.value - one.delivered)} ago`}
+        {sinks.map((sink) => (
+          <Fact key={sink.name} label={`${sink.name} (${sink.class})`}>
+            {sink.state === "trouble" ? sink.trouble : SINK_TEXT[sink.state]}
+            {sink.waiting > 0 && `, ${exact(sink.waiting)} ${sink.waiting === 1 ? "interval" : "intervals"} waiting`}
+            {sink.delivered && `, delivered ${duration(now.value - sink.delivered)} ago`}
           </Fact>
         ))}
       </dl>
@@ -179,19 +181,19 @@ function Sinks() {
   )
 }
 
-function Health() {
-  const seen = overview.value!
-  const rejects = Object.values(seen.rejects).reduce((sum, one) => sum + one, 0)
+function Pipeline() {
+  const state = overview.value!
+  const rejects = Object.values(state.rejects).reduce((sum, count) => sum + count, 0)
   return (
     <Card title="Pipeline">
       <dl class="facts">
-        <Fact label="State">{seen.not_ready ?? "up to date"}</Fact>
-        <Fact label="Last judged">{seen.judged_at ? `${span(now.value - seen.judged_at)} ago` : "never"}</Fact>
-        <Fact label="Judges every">{seen.trigger_ms ? span(seen.trigger_ms) : "–"}</Fact>
-        <Fact label="A cycle takes">{seen.cycle_ms ? `${(seen.cycle_ms / 1000).toFixed(2)} s` : "–"}</Fact>
-        <Fact label="Commits to read">{exact(seen.backlog)}</Fact>
-        <Fact label="Groups">{exact(seen.groups)}</Fact>
-        <Fact label="Partitions">{exact(seen.partitions)}</Fact>
+        <Fact label="State">{state.not_ready ?? "up to date"}</Fact>
+        <Fact label="Last judged">{state.judged_at ? `${duration(now.value - state.judged_at)} ago` : "never"}</Fact>
+        <Fact label="Trigger interval">{state.trigger_ms ? duration(state.trigger_ms) : "–"}</Fact>
+        <Fact label="Cycle time">{state.cycle_ms ? `${(state.cycle_ms / 1000).toFixed(2)} s` : "–"}</Fact>
+        <Fact label="Backlog">{exact(state.backlog)}</Fact>
+        <Fact label="Groups">{exact(state.groups)}</Fact>
+        <Fact label="Partitions">{exact(state.partitions)}</Fact>
         <Fact label="Rejected records">{exact(rejects)}</Fact>
       </dl>
     </Card>

@@ -1,26 +1,26 @@
-// One topic: its heads, how fast they move, and all who read it side by side.
-import { type Topic, topicPath } from "../api"
-import { useLive } from "../live"
-import { Badge, Card, Fact, GroupName, Since } from "../parts/small"
-import { hashOf, place } from "../route"
-import { exact, rate, short } from "../words"
+// One topic: its heads, their rates, and its consumers side by side.
+import { pathTo } from "../api"
+import { Badge, Card, Fact, GroupName, Since } from "../components/common"
+import { exact, rate, short } from "../format"
+import { useAnswer } from "../polling"
+import { toHash, route } from "../route"
 
-const CELLS_MOST = 200
+const MAX_BARS = 200
 
 export function TopicPage() {
-  const [cluster, topic] = place.value.names as [string, string]
-  const { data, refusal } = useLive<{ topic: Topic }>(topicPath(cluster, topic))
-  if (refusal) return <p class="empty">{refusal.status === 404 ? "There is no such topic now." : refusal.message}</p>
-  if (!data) return <p class="empty">Loading the topic.</p>
+  const [cluster, topic] = route.value.names as [string, string]
+  const { data, error } = useAnswer(pathTo("/v3/kafka/{cluster}/topic/{topic}/detail", { cluster, topic }))
+  if (error) return <p class="empty">{error.status === 404 ? "Topic not found." : error.message}</p>
+  if (!data) return <p class="empty">Loading the topic…</p>
   const { partitions, consumers } = data.topic
-  const messages = partitions.reduce((sum, one) => sum + ((one.head ?? 0) - (one.log_start ?? one.head ?? 0)), 0)
-  const most = Math.max(...consumers.flatMap((one) => one.lags.map(([, lag]) => lag ?? 0)), 1)
+  const messages = partitions.reduce((sum, { head, log_start }) => sum + ((head ?? 0) - (log_start ?? head ?? 0)), 0)
+  const maxLag = Math.max(...consumers.flatMap((consumer) => consumer.lags.map(([, lag]) => lag ?? 0)), 1)
   return (
     <div class="topic">
       <header class="title">
         <div>
           <p class="mild">
-            <a href={hashOf("groups", [], { cluster })}>
+            <a href={toHash("groups", [], { cluster })}>
               <bdi>{cluster}</bdi>
             </a>{" "}
             / topic
@@ -31,29 +31,31 @@ export function TopicPage() {
         </div>
       </header>
       <dl class="facts">
-        <Fact label="Messages a second">{data.topic.rate === null ? "–" : rate(data.topic.rate).replace("+", "")}</Fact>
+        <Fact label="Messages per second">
+          {data.topic.rate === null ? "–" : rate(data.topic.rate).replace("+", "")}
+        </Fact>
         <Fact label="Partitions">{exact(partitions.length)}</Fact>
-        <Fact label="Held in its logs">{short(messages)}</Fact>
+        <Fact label="Messages in the log">{short(messages)}</Fact>
         <Fact label="Consumers">{exact(consumers.length)}</Fact>
       </dl>
-      <Card title="Consumers side by side" more={<a href={hashOf("groups", [], { topic, cluster })}>as a list</a>}>
+      <Card title="Consumers side by side" more={<a href={toHash("groups", [], { topic, cluster })}>as a list</a>}>
         {consumers.length === 0 ? (
-          <p class="empty">No group reads this topic.</p>
+          <p class="empty">No group consumes this topic.</p>
         ) : (
           <ul class="readers">
-            {consumers.map((one) => (
-              <li key={one.group}>
-                <Badge status={one.status} />
+            {consumers.map((consumer) => (
+              <li key={consumer.group}>
+                <Badge status={consumer.status} />
                 <span>
-                  <GroupName cluster={cluster} group={one.group} />{" "}
+                  <GroupName cluster={cluster} group={consumer.group} />{" "}
                   <small class="mild">
-                    for <Since at={one.since} />
+                    for <Since at={consumer.since} />
                   </small>
                 </span>
-                <b class="is-number" title={exact(one.totallag)}>
-                  {short(one.totallag)}
+                <b class="is-number" title={exact(consumer.totallag)}>
+                  {short(consumer.totallag)}
                 </b>
-                <Bars lags={one.lags.slice(0, CELLS_MOST)} most={most} />
+                <Bars lags={consumer.lags.slice(0, MAX_BARS)} maxLag={maxLag} />
               </li>
             ))}
           </ul>
@@ -66,17 +68,17 @@ export function TopicPage() {
               <tr>
                 <th scope="col">Partition</th>
                 <th scope="col">Head</th>
-                <th scope="col">Log begins</th>
-                <th scope="col">Messages a second</th>
+                <th scope="col">Log start</th>
+                <th scope="col">Messages per second</th>
               </tr>
             </thead>
             <tbody>
-              {partitions.map((one) => (
-                <tr key={one.partition}>
-                  <td>{one.partition}</td>
-                  <td>{one.head === null ? "unknown" : exact(one.head)}</td>
-                  <td>{one.log_start === null ? "unknown" : exact(one.log_start)}</td>
-                  <td>{one.rate === null ? "–" : one.rate.toFixed(1)}</td>
+              {partitions.map((partition) => (
+                <tr key={partition.partition}>
+                  <td>{partition.partition}</td>
+                  <td>{partition.head === null ? "unknown" : exact(partition.head)}</td>
+                  <td>{partition.log_start === null ? "unknown" : exact(partition.log_start)}</td>
+                  <td>{partition.rate === null ? "–" : partition.rate.toFixed(1)}</td>
                 </tr>
               ))}
             </tbody>
@@ -87,14 +89,14 @@ export function TopicPage() {
   )
 }
 
-/** A bar a partition, all groups of a topic to the same scale. */
-function Bars({ lags, most }: { lags: [number, number | null][]; most: number }) {
+/** One bar per partition; all groups of a topic have the same scale. */
+function Bars({ lags, maxLag }: { lags: [number, number | null][]; maxLag: number }) {
   return (
     <svg class="bars" viewBox={`0 0 ${lags.length * 10} 24`} preserveAspectRatio="none" aria-hidden="true">
-      {lags.map(([partition, lag], place) => {
-        const tall = lag ? Math.max((lag / most) * 22, 1) : 0.5
+      {lags.map(([partition, lag], index) => {
+        const height = lag ? Math.max((lag / maxLag) * 22, 1) : 0.5
         return (
-          <rect key={partition} x={place * 10 + 1} y={24 - tall} width="8" height={tall}>
+          <rect key={partition} x={index * 10 + 1} y={24 - height} width="8" height={height}>
             <title>{`${partition}: ${lag === null ? "unknown" : exact(lag)}`}</title>
           </rect>
         )

@@ -98,6 +98,7 @@ class LogLevelBody(msgspec.Struct):
     level: Literal["trace", "debug", "info", "warn", "warning", "error", "fatal"]
 
 
+_COMPONENTS = "#/components/schemas"
 _ENVELOPE = {"error": bool, "message": str, "request": RequestInfo}
 """The fields of every JSON answer."""
 _BODIES: dict[str, tuple[type[msgspec.Struct], dict[str, Any]]] = {
@@ -107,21 +108,20 @@ _BODIES: dict[str, tuple[type[msgspec.Struct], dict[str, Any]]] = {
 }
 
 
-def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
-    """The whole description."""
+def schemas() -> tuple[dict[Any, Any], dict[str, Any]]:
+    """The schema of each type that answers and bodies are made of, and the components that they refer to."""
     types = [*_ENVELOPE.values(), *(body for body, _ in _BODIES.values())]
     types += [hint for fields in FIELDS.values() for hint in fields.values()]
-    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    found, components = msgspec.json.schema_components(types, ref_template=f"{_COMPONENTS}/{{name}}")
     components["SilenceBody"]["oneOf"] = [{"required": ["hours"]}, {"required": ["until"]}]
-    schema_of = dict(zip(types, schemas, strict=True))
-    paths = {
-        route.path: {
-            method.lower(): _operation(schema_of, route.path, method, handler)
-            for method, handler in route.handlers.items()
-        }
-        for route in routes
-    }
     enums: dict[str, Any] = {}
+    schema_of = dict(zip(types, _with_named_enums(found, enums), strict=True))
+    return schema_of, _with_named_enums(components, enums) | enums
+
+
+def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
+    """The whole description."""
+    schema_of, components = schemas()
     return {
         "openapi": "3.1.0",
         "info": {
@@ -129,9 +129,15 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
             "version": __version__,
             "summary": "Burrow's HTTP API and Warren's extensions of it.",
         },
-        "paths": _with_named_enums(paths, enums),
+        "paths": {
+            route.path: {
+                method.lower(): _operation(schema_of, route.path, method, handler)
+                for method, handler in route.handlers.items()
+            }
+            for route in routes
+        },
         "components": {
-            "schemas": _with_named_enums(components, enums) | enums,
+            "schemas": components,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "password": {"type": "http", "scheme": "basic"},
@@ -190,5 +196,5 @@ def _with_named_enums(schema: Any, enums: dict[str, Any]) -> Any:  # noqa: ANN40
     if "enum" in schema and "title" in schema:
         enums[schema["title"]] = {"type": "string", "enum": schema["enum"]}
         about = {"description": schema["description"]} if "description" in schema else {}
-        return {"$ref": f"#/components/schemas/{schema['title']}", **about}
+        return {"$ref": f"{_COMPONENTS}/{schema['title']}", **about}
     return {name: _with_named_enums(item, enums) for name, item in schema.items()}

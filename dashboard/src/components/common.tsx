@@ -1,23 +1,23 @@
-// The small things that every page is made of.
+// Small components that all pages use.
 import type { ComponentChildren } from "preact"
-import type { Status } from "../api"
-import { now } from "../live"
+import { dateTime, STATUS_TEXT, STATUS_ICON, duration } from "../format"
+import { now } from "../polling"
 import { groupLink } from "../route"
-import { clock, MEANING, SIGN, span } from "../words"
+import type { Status } from "../schema"
 
 export function Badge({ status }: { status: Status }) {
   return (
-    <span class={`badge is-${status.toLowerCase()}`} title={MEANING[status]}>
-      <span aria-hidden="true">{SIGN[status]}</span> {status}
+    <span class={`badge is-${status.toLowerCase()}`} title={STATUS_TEXT[status]}>
+      <span aria-hidden="true">{STATUS_ICON[status]}</span> {status}
     </span>
   )
 }
 
-/** How long ago a moment was; the moment itself for whoever points at it. */
+/** How long ago a time was, with the time itself as tooltip. */
 export function Since({ at }: { at: number }) {
   return (
-    <time dateTime={new Date(at).toISOString()} title={clock(at)}>
-      {span(now.value - at)}
+    <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>
+      {duration(now.value - at)}
     </time>
   )
 }
@@ -32,8 +32,8 @@ export function GroupName({ cluster, group }: { cluster: string; group: string }
 
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** The way of a group's lag in the last hour. */
-export function Spark({ levels, status }: { levels: string; status: Status }) {
+/** A group's lag in the last hour as a line. */
+export function Sparkline({ levels, status }: { levels: string; status: Status }) {
   const points: string[] = []
   const step = 96 / Math.max(levels.length - 1, 1)
   for (let i = 0; i < levels.length; i++) {
@@ -77,23 +77,23 @@ export function Fact({ label, children }: { label: string; children: ComponentCh
   )
 }
 
-/** A number that Warren will know one day; its place is kept. */
-export function Later({ value, show }: { value: number | null | undefined; show: (value: number) => string }) {
+/** A number that may be missing. */
+export function Optional({ value, show }: { value: number | null | undefined; show: (value: number) => string }) {
   if (value === null || value === undefined) return <span class="mild">–</span>
   return <>{show(value)}</>
 }
 
 export const RANGES = { "1h": 1, "24h": 24, "7d": 168 } as const
 export type Range = keyof typeof RANGES
-export const rangeOf = (wanted: string | null): Range => (wanted && wanted in RANGES ? (wanted as Range) : "1h")
+export const parseRange = (text: string | null): Range => (text && text in RANGES ? (text as Range) : "1h")
 
 export function RangePicker({ range, pick }: { range: Range; pick: (range: Range) => void }) {
   return (
     <fieldset class="ranges">
-      <legend class="hidden">How far to look back</legend>
-      {(Object.keys(RANGES) as Range[]).map((one) => (
-        <button type="button" key={one} aria-pressed={one === range} onClick={() => pick(one)}>
-          {one.replace("h", " h").replace("d", " d")}
+      <legend class="hidden">Time range</legend>
+      {(Object.keys(RANGES) as Range[]).map((option) => (
+        <button type="button" key={option} aria-pressed={option === range} onClick={() => pick(option)}>
+          {option.replace("h", " h").replace("d", " d")}
         </button>
       ))}
     </fieldset>

@@ -1,13 +1,13 @@
-// Lines over time.
+// A line chart over time.
 import { useEffect, useRef } from "preact/hooks"
 import uPlot from "uplot"
 import "uplot/dist/uPlot.min.css"
 import { theme } from "../theme"
-import { exact, short } from "../words"
+import { exact, short } from "../format"
 
 export interface Line {
   label: string
-  /** The name of a colour of the style sheet. */
+  /** The name of a CSS variable. */
   colour: string
   values: (number | null)[]
   isFilled?: boolean
@@ -18,8 +18,8 @@ export interface Line {
 const HEIGHT = 200
 const DAY_S = 86_400
 
-/** The time of a tick, with seconds where ticks are that near, and the date where a new one begins. */
-function timeAt(tick: number, before: number | undefined, step: number): string {
+/** The label of a tick: its time, with seconds if ticks are that close, and the date where a new day begins. */
+function tickLabel(tick: number, before: number | undefined, step: number): string {
   const [day, time] = new Date(tick * 1000).toLocaleString("sv-SE").split(" ") as [string, string]
   const isNewDay =
     before !== undefined && new Date(before * 1000).toDateString() !== new Date(tick * 1000).toDateString()
@@ -46,29 +46,29 @@ export function Chart({
   height?: number
   fromZero?: boolean
 }) {
-  const place = useRef<HTMLDivElement>(null)
+  const element = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const data: uPlot.AlignedData = [times.map((ms) => ms / 1000), ...lines.map((line) => line.values)]
   const shape = lines.map((line) => `${line.label}/${line.colour}`).join("|")
-  const span = useRef({ from, to })
-  span.current = { from, to }
+  const range = useRef({ from, to })
+  range.current = { from, to }
 
   useEffect(() => {
-    const held = place.current!
-    const style = getComputedStyle(held)
+    const container = element.current!
+    const style = getComputedStyle(container)
     const colour = (name: string) => style.getPropertyValue(`--${name}`).trim()
     const axis = { stroke: colour("mild"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } }
-    const made = new uPlot(
+    const created = new uPlot(
       {
-        width: held.clientWidth,
+        width: container.clientWidth,
         height,
         cursor: { y: false, drag: { x: false, y: false } },
         legend: { live: true },
         scales: {
           x: {
             range: (_, low, high) => [
-              (span.current.from ?? low * 1000) / 1000,
-              (span.current.to ?? high * 1000) / 1000,
+              (range.current.from ?? low * 1000) / 1000,
+              (range.current.to ?? high * 1000) / 1000,
             ],
           },
           y: {
@@ -83,7 +83,7 @@ export function Chart({
           {
             ...axis,
             space: 90,
-            values: (_, ticks, __, ___, step) => ticks.map((tick, i) => timeAt(tick, ticks[i - 1], step)),
+            values: (_, ticks, __, ___, step) => ticks.map((tick, i) => tickLabel(tick, ticks[i - 1], step)),
           },
           { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? short(tick) : "")) },
         ],
@@ -101,17 +101,17 @@ export function Chart({
         ],
       },
       data,
-      held,
+      container,
     )
-    plot.current = made
-    const watch = new ResizeObserver(() => made.setSize({ width: held.clientWidth, height }))
-    watch.observe(held)
+    plot.current = created
+    const observer = new ResizeObserver(() => created.setSize({ width: container.clientWidth, height }))
+    observer.observe(container)
     return () => {
-      watch.disconnect()
-      made.destroy()
+      observer.disconnect()
+      created.destroy()
     }
   }, [shape, height, fromZero, theme.value])
 
   useEffect(() => plot.current?.setData(data))
-  return <div class="chart" role="img" aria-label={label} ref={place} />
+  return <div class="chart" role="img" aria-label={label} ref={element} />
 }

@@ -1,21 +1,21 @@
-// Something to fill in, and why it was not taken.
+// Fields of forms, and errors.
 import type { Ref } from "preact"
-import { me, nameMe } from "../act"
+import { setUserName, userName } from "../actions"
 
 export function Field({
   label,
   value,
   change,
-  most,
-  isNeeded,
+  maxLength,
+  isRequired,
   id,
   input,
 }: {
   label: string
   value: string
   change: (value: string) => void
-  most: number
-  isNeeded?: boolean
+  maxLength: number
+  isRequired?: boolean
   id?: string
   input?: Ref<HTMLInputElement>
 }) {
@@ -26,23 +26,23 @@ export function Field({
         id={id}
         ref={input}
         value={value}
-        maxLength={most}
-        required={isNeeded}
+        maxLength={maxLength}
+        required={isRequired}
         onInput={(event) => change(event.currentTarget.value)}
       />
     </label>
   )
 }
 
-/** Who sits here. Not needed: who has logged in is known to the server, and else it says so. */
+/** The user's name. It is optional here: the server knows who is authenticated, and requires a name otherwise. */
 export function NameField() {
-  return <Field label="Your name" value={me.value} change={nameMe} most={100} />
+  return <Field label="Your name" value={userName.value} change={setUserName} maxLength={100} />
 }
 
-export function Trouble({ words }: { words: string }) {
-  return words ? (
+export function ErrorText({ text }: { text: string }) {
+  return text ? (
     <p class="trouble" role="alert">
-      Not done: {words}
+      Failed: {text}
     </p>
   ) : null
 }

@@ -1,4 +1,4 @@
-// A table of any length: only the rows in sight are there.
+// A table of any length: only the visible rows are in the document.
 import { useVirtualizer } from "@tanstack/react-virtual"
 import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
@@ -6,28 +6,29 @@ import { useRef } from "preact/hooks"
 export interface Column {
   id: string
   title: string
-  /** How wide, as a grid track. */
+  /** Its width, as the CSS property `flex`. */
   width: string
   isNumber?: boolean
-  /** Left out where there is little room. */
+  /** Hidden on small screens. */
   isMinor?: boolean
+  /** Cannot be sorted by. */
   isFixed?: boolean
 }
 
 export interface Order {
   by: string
-  isDown: boolean
+  isDescending: boolean
 }
 
-export const orderOf = (wanted: string | null, otherwise: Order): Order =>
-  wanted ? { by: wanted.replace(/^-/, ""), isDown: wanted.startsWith("-") } : otherwise
-export const orderText = (order: Order) => (order.isDown ? `-${order.by}` : order.by)
+export const parseOrder = (text: string | null, fallback: Order): Order =>
+  text ? { by: text.replace(/^-/, ""), isDescending: text.startsWith("-") } : fallback
+export const orderText = (order: Order) => (order.isDescending ? `-${order.by}` : order.by)
 
-const ROW = 40
+const ROW_HEIGHT = 40
 
 const indexOf = (row: HTMLElement) => Number(row.getAttribute("aria-rowindex"))
 
-/** The first row that can be chosen by keyboard. */
+/** The link or button in the first row. */
 export const firstRow = () => document.querySelector<HTMLElement>('.body .row[aria-rowindex="2"] [data-row]')
 
 export function Table({
@@ -38,7 +39,7 @@ export function Table({
   cells,
   order,
   sort,
-  chosen,
+  selected,
   isTall,
   empty,
 }: {
@@ -49,7 +50,7 @@ export function Table({
   cells: (row: number) => ComponentChildren[]
   order: Order
   sort: (order: Order) => void
-  chosen?: string | null
+  selected?: string | null
   isTall?: boolean
   empty: string
 }) {
@@ -57,24 +58,24 @@ export function Table({
   const rows = useVirtualizer({
     count,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW,
+    estimateSize: () => ROW_HEIGHT,
     getItemKey: keyAt,
     overscan: 12,
   })
   const move = (event: KeyboardEvent) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return
-    const held = [...scroller.current!.querySelectorAll<HTMLElement>(".body .row")].sort(
+    const visible = [...scroller.current!.querySelectorAll<HTMLElement>(".body .row")].sort(
       (a, b) => indexOf(a) - indexOf(b),
     )
-    const at = held.findIndex((row) => row.contains(document.activeElement))
-    const next = held[at + (event.key === "ArrowDown" ? 1 : -1)]?.querySelector<HTMLElement>("[data-row]")
+    const current = visible.findIndex((row) => row.contains(document.activeElement))
+    const next = visible[current + (event.key === "ArrowDown" ? 1 : -1)]?.querySelector<HTMLElement>("[data-row]")
     if (next) {
       event.preventDefault()
       next.focus()
     }
   }
-  // In the document they stand by their keys, so that none has to move when the order changes: a browser follows the
-  // one that has the focus, and the page would jump.
+  // Rows are ordered by key in the document, so that none moves when the order changes: the browser would scroll to
+  // the row that has the focus.
   const shown = rows.getVirtualItems().sort((a, b) => (a.key < b.key ? -1 : 1))
   return (
     <div class={`table ${isTall ? "is-tall" : ""}`}>
@@ -90,21 +91,21 @@ export function Table({
         <div role="rowgroup" class="head">
           <div role="row" class="row" aria-rowindex={1}>
             {columns.map((column) => {
-              const isOrder = column.id === order.by
-              const isDown = isOrder ? !order.isDown : column.isNumber === true
+              const isSorted = column.id === order.by
+              const isDescending = isSorted ? !order.isDescending : column.isNumber === true
               return (
                 <div
                   key={column.id}
                   role="columnheader"
                   class={`cell ${column.isNumber ? "is-number" : ""} ${column.isMinor ? "is-minor" : ""}`}
                   style={{ flex: column.width }}
-                  aria-sort={isOrder ? (order.isDown ? "descending" : "ascending") : "none"}
+                  aria-sort={isSorted ? (order.isDescending ? "descending" : "ascending") : "none"}
                 >
                   {column.isFixed ? (
                     column.title
                   ) : (
-                    <button type="button" onClick={() => sort({ by: column.id, isDown })}>
-                      {column.title} <span aria-hidden="true">{isOrder ? (order.isDown ? "↓" : "↑") : ""}</span>
+                    <button type="button" onClick={() => sort({ by: column.id, isDescending })}>
+                      {column.title} <span aria-hidden="true">{isSorted ? (order.isDescending ? "↓" : "↑") : ""}</span>
                     </button>
                   )}
                 </div>
@@ -117,12 +118,12 @@ export function Table({
             <div
               key={item.key}
               role="row"
-              class={`row ${chosen === item.key ? "is-chosen" : ""}`}
+              class={`row ${selected === item.key ? "is-chosen" : ""}`}
               aria-rowindex={item.index + 2}
               style={{ transform: `translateY(${item.start}px)` }}
             >
-              {cells(item.index).map((cell, place) => {
-                const column = columns[place]!
+              {cells(item.index).map((cell, index) => {
+                const column = columns[index]!
                 return (
                   <div
                     key={column.id}

@@ -1,0 +1,64 @@
+// The status of a group over time, as a strip.
+import { dateTime, STATUS_TEXT, STATUS_ICON, duration } from "../format"
+import type { GroupHistoryPoint, Status } from "../schema"
+
+interface Period {
+  status: Status
+  from: number
+  to: number
+}
+
+/** Periods of one status; where points are missing for long, there is a gap. */
+export function periodsOf(points: GroupHistoryPoint[], end: number): Period[] {
+  const periods: Period[] = []
+  const gap = Math.max(...points.map((point, i) => (i ? point.time - points[i - 1]!.time : 0)).slice(-20), 60_000) * 3
+  for (const point of points) {
+    const last = periods.at(-1)
+    const isNext = last !== undefined && point.time - last.to <= gap
+    if (isNext && last.status === point.status) {
+      last.to = point.time
+      continue
+    }
+    // The status began between two points; `since` says when.
+    const from = isNext ? Math.max(Math.min(point.since, point.time), last.to) : point.time
+    if (isNext) last.to = from
+    periods.push({ status: point.status, from, to: point.time })
+  }
+  const last = periods.at(-1)
+  if (last && end - last.to <= gap) last.to = Math.max(end, last.to)
+  return periods
+}
+
+export function Timeline({ points, from, to }: { points: GroupHistoryPoint[]; from: number; to: number }) {
+  const periods = periodsOf(points, to).filter((period) => period.to >= from)
+  const x = (at: number) => `${((Math.max(at, from) - from) / (to - from)) * 100}%`
+  const width = (period: Period) => `${((period.to - Math.max(period.from, from)) / (to - from)) * 100}%`
+  const bad = periods.filter((period) => period.status !== "OK")
+  const summary = bad.length
+    ? `Not OK ${bad.length === 1 ? "once" : `${bad.length} times`}, ${duration(bad.reduce((sum, p) => sum + p.to - Math.max(p.from, from), 0))} in total`
+    : "OK in all of the recorded time"
+  return (
+    <figure class="timeline">
+      <svg width="100%" height="26" role="img" aria-label={summary}>
+        {periods.map((period) => (
+          <svg
+            key={period.from}
+            x={x(period.from)}
+            width={width(period)}
+            height="26"
+            class={`is-${period.status.toLowerCase()}`}
+          >
+            <title>{`${period.status} (${STATUS_TEXT[period.status]}) from ${dateTime(period.from)} for ${duration(period.to - period.from)}`}</title>
+            <rect width="100%" height="26" />
+            {period.status !== "OK" && (
+              <text x="4" y="18">
+                {STATUS_ICON[period.status]} {period.status}
+              </text>
+            )}
+          </svg>
+        ))}
+      </svg>
+      <figcaption>{summary}</figcaption>
+    </figure>
+  )
+}
