@@ -115,7 +115,7 @@ def test_check_says_what_it_understood_and_what_is_odd(tmp_path: Path, capsys: p
     command = ["--config-dir", str(tmp_path), "check"]
     assert main(command) == 0
     said = capsys.readouterr().out.splitlines()
-    odd = f"{tmp_path}/burrow.yaml:5: [cluster.EU] topic-refesh is no key of this section and is ignored"
+    odd = f"{tmp_path}/burrow.yaml:5: [cluster.EU] topic-refesh is not a key of this section and is ignored"
     assert said[:2] == [f"warning: {odd}; did you mean topic-refresh?", f"{tmp_path}/burrow.yaml: 1 warning"]
     assert said[2:4] == ["cluster EU: kafka:9092, heads every 10 s", "  groups of __consumer_offsets from kafka:9092"]
     assert main([*command, "--strict"]) == 1

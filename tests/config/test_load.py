@@ -66,7 +66,7 @@ def test_the_file_of_a_three_broker_cluster_loads_unchanged_but_for_zookeeper_co
     assert findings.warnings == []
     zookeeper = [note for note in findings.notes if "commit to ZooKeeper" in note]
     assert len(zookeeper) == 1
-    assert "burrow.toml:39: [consumer.logis-dev-zk] is accepted, and waits" in zookeeper[0]
+    assert "burrow.toml:39: [consumer.logis-dev-zk] is accepted but not used yet" in zookeeper[0]
     assert config.zookeeper_consumers == {
         "logis-dev-zk": ZooKeeperConsumer(
             "logis-dev-zk",

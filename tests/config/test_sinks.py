@@ -80,7 +80,7 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
         ('class-name = "kafka"\nchanges-topic = "a b"', 'changes-topic = "a b": must be a topic name'),
         (
             'class-name = "kafka"\ntopic = "a"\nchanges-topic = "a"',
-            'changes-topic = "a": must be another one than topic',
+            'changes-topic = "a": must be another topic than that of the key topic',
         ),
         (
             'class-name = "kafka"\ntopic = "t"\ncluster = "x"',
@@ -88,7 +88,7 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
         ),
         (
             'class-name = "kafka"\ntopic = "t"\ngroups_exclude = ["[a"]',
-            "must be a list of globs as telegraf has them ('[a' has a [",
+            "must be a list of globs as in telegraf ('[a' has a [",
         ),
         (
             'class-name = "kafka"\ntopic = "t"\ninterval = "soon"',
@@ -96,7 +96,7 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
         ),
         (
             'class-name = "elasticsearch"\nurls = ["http://a"]\ndata_stream = true',
-            "data_stream is true: index-name must be the name of the stream then, without a date",
+            "data_stream is true: then index-name must be the name of the stream, without a date",
         ),
         ('class-name = "elasticsearch"\nurls = ["http://a"]\nindex_name = "Big"', "must be a name of indices in lower"),
     ],

@@ -2,7 +2,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from warren.config import ClientProfile, Cluster, Consumer
-from warren.config.sections import lands_later
+from warren.config.kafka import unsupported_keys
 from warren.errors import ConfigError
 from warren.kafka.options import to_librdkafka, to_spark_options
 
@@ -49,10 +49,10 @@ def test_librdkafka_knows_every_setting(timeout: int) -> None:
 @pytest.mark.parametrize(
     ("profile", "words"),
     [
-        (ClientProfile(name="safe", tls="x"), "[client-profile.safe] tls: TLS lands in a later version"),
-        (ClientProfile(name="safe", tls=""), "[client-profile.safe] tls: TLS lands in a later version"),
-        (ClientProfile(name="safe", sasl="x"), "[client-profile.safe] sasl: SASL lands in a later version"),
-        (ClientProfile(name="safe", iam="x"), "[client-profile.safe] iam: AWS IAM lands in a later version"),
+        (ClientProfile(name="safe", tls="x"), "[client-profile.safe] tls: TLS is not supported yet"),
+        (ClientProfile(name="safe", tls=""), "[client-profile.safe] tls: TLS is not supported yet"),
+        (ClientProfile(name="safe", sasl="x"), "[client-profile.safe] sasl: SASL is not supported yet"),
+        (ClientProfile(name="safe", iam="x"), "[client-profile.safe] iam: AWS IAM is not supported yet"),
     ],
 )
 def test_a_profile_that_asks_for_security_never_gets_an_open_connection(profile: ClientProfile, words: str) -> None:
@@ -62,6 +62,6 @@ def test_a_profile_that_asks_for_security_never_gets_an_open_connection(profile:
         assert [mistake.startswith(words) for mistake in refusal.value.mistakes] == [True]
 
 
-def test_everything_that_lands_later_is_named_at_once() -> None:
-    assert list(lands_later(ClientProfile(tls="a", sasl="b", iam="c"))) == ["tls", "sasl", "iam"]
-    assert lands_later(ClientProfile()) == {}
+def test_everything_that_unsupported_keys_is_named_at_once() -> None:
+    assert list(unsupported_keys(ClientProfile(tls="a", sasl="b", iam="c"))) == ["tls", "sasl", "iam"]
+    assert unsupported_keys(ClientProfile()) == {}

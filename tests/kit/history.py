@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tests.kit.plans import cluster_state
 from tests.kit.servers import INTERVALS, Town, server_config
-from warren.config import Cluster, Config
-from warren.config.outward import Notifier
+from warren.config import Cluster, Config, Notifier
 from warren.config.sinks import InfluxSink, Sink
 from warren.domain.status import Status
 from warren.sinks.points import Points, points_of

@@ -8,7 +8,7 @@ import pytest
 from tests.config.written import SMALLEST, loaded
 from tests.kit.demos import ROOT, readme_blocks
 from warren.config import Notifier
-from warren.config.keys import keys_of
+from warren.config.section import keys_of
 from warren.incidents.model import Event
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates

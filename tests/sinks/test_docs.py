@@ -10,7 +10,7 @@ from tests.config.written import SMALLEST, loaded
 from tests.kit.demos import ROOT, readme_blocks
 from tests.kit.verdicts import Verdicts
 from tests.sinks.test_verdict_changes import STALL, Teller
-from warren.config.keys import keys_of
+from warren.config.section import keys_of
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink
 
 DOCS, LAKE = "docs/sinks.md", "docs/lake.md"

@@ -12,13 +12,14 @@ from warren.config import (
     Evaluator,
     General,
     HttpServer,
+    Iam,
     Notifier,
+    Sasl,
     Storage,
     Tls,
     ZooKeeper,
     ZooKeeperConsumer,
 )
-from warren.config.outward import Iam, Sasl
 from warren.web.config_answers import KINDS, main_config, module_detail, module_names
 
 GOLDEN = Path(__file__).parent / "golden"

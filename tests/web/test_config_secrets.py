@@ -10,7 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from warren.config import Config, HttpServer, Notifier, ZooKeeperConsumer
-from warren.config.keys import keys_of
+from warren.config.section import keys_of
 from warren.web.config_answers import KINDS, main_config, module_detail, module_names
 
 MARK = "c0ffee-secret"

@@ -25,13 +25,14 @@ from warren.config import (
     Config,
     Consumer,
     Evaluator,
+    Iam,
     Notifier,
+    Sasl,
     Storage,
     Tls,
     ZooKeeper,
     ZooKeeperConsumer,
 )
-from warren.config.outward import Iam, Sasl
 from warren.config.sinks import InfluxSink
 from warren.incidents.silences import Silence
 from warren.incidents.store.operator_actions import write_action

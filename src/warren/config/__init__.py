@@ -1,21 +1,14 @@
-"""burrow.toml, and the environment, in, frozen and checked sections out."""
+"""burrow.toml and the environment → frozen, checked sections; one file per concern."""
 
+from warren.config.evaluator import Evaluator, Storage
 from warren.config.findings import Findings
-from warren.config.load import accepted, load, read
-from warren.config.outward import (
-    Auth,
-    General,
-    HttpServer,
-    Incidents,
-    Logging,
-    Notifier,
-    NotifierLock,
-    Route,
-    Tls,
-    ZooKeeper,
-    ZooKeeperConsumer,
-)
-from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
+from warren.config.general import General, Logging
+from warren.config.http import HttpServer
+from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
+from warren.config.load import Config, accepted, load, read
+from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
+from warren.config.pipeline import Pipeline
+from warren.config.security import Auth, Iam, Sasl, Tls
 
 __all__ = [
     "Auth",
@@ -27,12 +20,14 @@ __all__ = [
     "Findings",
     "General",
     "HttpServer",
+    "Iam",
     "Incidents",
     "Logging",
     "Notifier",
     "NotifierLock",
     "Pipeline",
     "Route",
+    "Sasl",
     "Storage",
     "Tls",
     "ZooKeeper",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from warren.config.keys import Key
+from warren.config.section import Key
 
 OWN_PREFIX = "WARREN"
 

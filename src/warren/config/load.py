@@ -1,50 +1,110 @@
-"""The configuration file and the environment → Config: all is checked before it is refused."""
+"""The configuration file and the environment → Config, with every mistake reported at once."""
 
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from warren.config.evaluator import Evaluator, Storage
 from warren.config.files import UnreadableFile, find_file, parse
 from warren.config.findings import Findings
-from warren.config.outward import (
-    Auth,
-    General,
-    HttpServer,
-    Iam,
-    Incidents,
-    Logging,
-    Notifier,
-    NotifierLock,
-    Route,
-    Sasl,
-    Tls,
-    ZooKeeper,
-    ZooKeeperConsumer,
-)
-from warren.config.relations import check_relations
-from warren.config.sections import ClientProfile, Cluster, Config, Consumer, Evaluator, Pipeline, Storage
-from warren.config.tables import Section, read_tables
+from warren.config.general import General, Logging
+from warren.config.http import HttpServer
+from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
+from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
+from warren.config.pipeline import Pipeline
+from warren.config.section import RawSection, Sections, keys_of
+from warren.config.security import Auth, Iam, Sasl, Tls
+from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink, Sink
+from warren.config.tables import Kind, all_sections, read_sections
 from warren.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-_LATER = {
-    ZooKeeperConsumer: "is accepted, and waits: groups that commit to ZooKeeper are not read yet",
+KINDS: Mapping[str, Kind] = {
+    "general": Kind((General,), "single"),
+    "logging": Kind((Logging,), "single"),
+    "zookeeper": Kind((ZooKeeper,), "single"),
+    "pipeline": Kind((Pipeline,), "single"),
+    "auth": Kind((Auth,), "single"),
+    "notifier-lock": Kind((NotifierLock,), "single"),
+    "incidents": Kind((Incidents,), "single"),
+    "client-profile": Kind((ClientProfile,)),
+    "cluster": Kind((Cluster,)),
+    "consumer": Kind((Consumer, ZooKeeperConsumer)),
+    "storage": Kind((Storage,)),
+    "evaluator": Kind((Evaluator,)),
+    "httpserver": Kind((HttpServer,)),
+    "notifier": Kind((Notifier,)),
+    "route": Kind((Route,), "listed"),
+    "tls": Kind((Tls,)),
+    "sasl": Kind((Sasl,)),
+    "iam": Kind((Iam,)),
+    "sink": Kind((ElasticsearchSink, OpenSearchSink, InfluxSink, KafkaSink, LakeSink)),
 }
+"""Every kind of section that burrow.toml may have."""
+
+_OWN_TEMPLATES = Path(__file__).parents[1] / "templates"
+"""Templates under the names that Burrow gives its own, such as config/default-http-post.tmpl."""
 
 S = TypeVar("S")
 
 
+@dataclass(frozen=True)
+class Config:
+    """The whole configuration, checked."""
+
+    clusters: Mapping[str, Cluster]
+    consumers: Mapping[str, Consumer]
+    storage: Storage = field(default_factory=Storage)
+    evaluator: Evaluator = field(default_factory=Evaluator)
+    client_profiles: Mapping[str, ClientProfile] = field(default_factory=dict)
+    pipeline: Pipeline = field(default_factory=Pipeline)
+    general: General = field(default_factory=General)
+    logging: Logging = field(default_factory=Logging)
+    zookeeper: ZooKeeper | None = None
+    http_servers: Mapping[str, HttpServer] = field(default_factory=dict)
+    notifiers: Mapping[str, Notifier] = field(default_factory=dict)
+    zookeeper_consumers: Mapping[str, ZooKeeperConsumer] = field(default_factory=dict)
+    tls: Mapping[str, Tls] = field(default_factory=dict)
+    sasl: Mapping[str, Sasl] = field(default_factory=dict)
+    iam: Mapping[str, Iam] = field(default_factory=dict)
+    auth: Auth | None = None
+    routes: tuple[Route, ...] = ()
+    notifier_lock: NotifierLock | None = None
+    incidents: Incidents = field(default_factory=Incidents)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+
+    @property
+    def has_leader_election(self) -> bool:
+        """Whether other Warrens may notify too, so that one of them must be elected."""
+        return bool(self.notifiers) and (self.zookeeper is not None or self.notifier_lock is not None)
+
+    @property
+    def has_replicated_incidents(self) -> bool:
+        """Whether incidents are kept where other Warrens find them."""
+        class_name = self.incidents.class_name
+        return self.has_leader_election if class_name is None else class_name == "kafka"
+
+    @property
+    def listeners(self) -> Mapping[str, HttpServer]:
+        """The HTTP servers to start: those of the file, or one on a free port where it has none."""
+        return self.http_servers or {"default": HttpServer(":0", name="default")}
+
+    def profile_of(self, section: Cluster | Consumer) -> ClientProfile:
+        """The client profile that a section names, or Burrow's defaults when it names none."""
+        return self.client_profiles[section.client_profile] if section.client_profile else ClientProfile()
+
+
 def load(config_dir: Path) -> Config:
-    """Read the configuration of a directory, log what is odd in it, raise ConfigError with every mistake."""
+    """Read the configuration of a directory, log its warnings, raise ConfigError with all of its mistakes."""
     return accepted(*read(config_dir))
 
 
 def accepted(config: Config | None, findings: Findings) -> Config:
-    """Log what is odd in a configuration that was read; raise ConfigError if there are mistakes in it."""
+    """Log the notes and warnings of a configuration; raise ConfigError if it has mistakes."""
     for note in findings.notes:
         log.info("%s", note)
     for warning in findings.warnings:
@@ -55,51 +115,79 @@ def accepted(config: Config | None, findings: Findings) -> Config:
 
 
 def read(config_dir: Path, environ: Mapping[str, str] = os.environ) -> tuple[Config | None, Findings]:
-    """Read the configuration of a directory: the configuration, or None for its mistakes, and all findings."""
+    """Read the configuration of a directory; it is None if there are mistakes among the findings."""
     findings = Findings(find_file(config_dir))
     try:
         tables, findings.lines = parse(findings.file)
     except UnreadableFile as error:
         findings.mistake(str(error))
         return None, findings
-    return _to_config(tables, config_dir, environ, findings), findings
+    sections = read_sections(tables, KINDS, environ, findings)
+    if not sections["cluster"]:
+        findings.mistake("has no [cluster.NAME] section: at least one is required")
+    for section in all_sections(sections):
+        _check_references(section, sections)
+        _find_files(section, config_dir)
+        if hasattr(section.cls, "check"):
+            section.cls.check(section, sections)
+    return None if findings.mistakes else _to_config(sections, config_dir), findings
 
 
-def _to_config(
-    tables: Mapping[str, Any], config_dir: Path, environ: Mapping[str, str], findings: Findings
-) -> Config | None:
-    named, single = read_tables(tables, environ, findings)
-    for section in (*single.values(), *(s for sections in named.values() for s in sections.values())):
-        if section.cls in _LATER:
-            findings.note(_LATER[section.cls], section.path)
-    check_relations(named, single, config_dir, findings)
-    if findings.mistakes:
-        return None
+def _check_references(section: RawSection, sections: Sections) -> None:
+    for key in keys_of(section.cls).values():
+        value, kind = section.values.get(key.attribute), key.check.refers_to
+        if kind is None or value is None:
+            continue
+        for name in [value] if isinstance(value, str) else value:
+            if name not in sections[kind]:
+                known = ", ".join(sections[kind]) or "there is none"
+                section.refuse(key.attribute, f"must be {key.check.allowed} ({known})", name)
 
-    pipeline = Pipeline(**single["pipeline"].values)
+
+def _find_files(section: RawSection, config_dir: Path) -> None:
+    """Find input files from the working directory, as Burrow does, from that of burrow.toml, or among Warren's own."""
+    for key in keys_of(section.cls).values():
+        path = section.values.get(key.attribute)
+        if not key.check.must_exist or path is None:
+            continue
+        candidates = (path, config_dir / path, _OWN_TEMPLATES / path)
+        existing = next((candidate for candidate in candidates if candidate.exists()), path)
+        try:
+            existing.read_bytes()
+        except OSError as error:
+            section.refuse(key.attribute, f"cannot be read: {error.strerror}")
+        section.values[key.attribute] = existing.absolute()
+
+
+def _to_config(sections: Sections, config_dir: Path) -> Config:
+    pipeline = _single(Pipeline, sections["pipeline"]) or Pipeline()
     return Config(
-        clusters=_built(Cluster, named["cluster"]),
-        consumers=_built(Consumer, named["consumer"]),
-        storage=next(iter(_built(Storage, named["storage"]).values()), Storage()),
-        evaluator=next(iter(_built(Evaluator, named["evaluator"]).values()), Evaluator()),
-        client_profiles=_built(ClientProfile, named["client-profile"]),
+        clusters=_named(Cluster, sections["cluster"]),
+        consumers=_named(Consumer, sections["consumer"]),
+        storage=next(iter(_named(Storage, sections["storage"]).values()), Storage()),
+        evaluator=next(iter(_named(Evaluator, sections["evaluator"]).values()), Evaluator()),
+        client_profiles=_named(ClientProfile, sections["client-profile"]),
         pipeline=replace(pipeline, data_dir=(config_dir / pipeline.data_dir).absolute()),
-        general=General(**single["general"].values),
-        logging=Logging(**single["logging"].values),
-        zookeeper=ZooKeeper(**single["zookeeper"].values) if "zookeeper" in single else None,
-        http_servers=_built(HttpServer, named["httpserver"]),
-        notifiers=_built(Notifier, named["notifier"]),
-        zookeeper_consumers=_built(ZooKeeperConsumer, named["consumer"]),
-        tls=_built(Tls, named["tls"]),
-        sasl=_built(Sasl, named["sasl"]),
-        iam=_built(Iam, named["iam"]),
-        auth=Auth(**single["auth"].values) if "auth" in single else None,
-        routes=tuple(_built(Route, named["route"]).values()),
-        notifier_lock=NotifierLock(**single["notifier-lock"].values) if "notifier-lock" in single else None,
-        incidents=Incidents(**single["incidents"].values),
-        sinks={name: section.cls(name=name, **section.values) for name, section in named["sink"].items()},
+        general=_single(General, sections["general"]) or General(),
+        logging=_single(Logging, sections["logging"]) or Logging(),
+        zookeeper=_single(ZooKeeper, sections["zookeeper"]),
+        http_servers=_named(HttpServer, sections["httpserver"]),
+        notifiers=_named(Notifier, sections["notifier"]),
+        zookeeper_consumers=_named(ZooKeeperConsumer, sections["consumer"]),
+        tls=_named(Tls, sections["tls"]),
+        sasl=_named(Sasl, sections["sasl"]),
+        iam=_named(Iam, sections["iam"]),
+        auth=_single(Auth, sections["auth"]),
+        routes=tuple(_named(Route, sections["route"]).values()),
+        notifier_lock=_single(NotifierLock, sections["notifier-lock"]),
+        incidents=_single(Incidents, sections["incidents"]) or Incidents(),
+        sinks={name: raw.cls(name=name, **raw.values) for name, raw in sections["sink"].items()},
     )
 
 
-def _built(cls: Callable[..., S], sections: Mapping[str, Section]) -> dict[str, S]:
-    return {name: cls(name=name, **section.values) for name, section in sections.items() if section.cls is cls}
+def _single(cls: Callable[..., S], sections: Mapping[str, RawSection]) -> S | None:
+    return cls(**sections[""].values) if sections else None
+
+
+def _named(cls: Callable[..., S], sections: Mapping[str, RawSection]) -> dict[str, S]:
+    return {name: cls(name=name, **raw.values) for name, raw in sections.items() if raw.cls is cls}

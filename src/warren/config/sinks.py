@@ -5,24 +5,28 @@ Keys may be written as telegraf writes them, with `_` for `-`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, ClassVar
 
-from warren.config.checks import (
-    ANY_TEXT,
+from warren.config.section import RawSection, Sections
+from warren.config.values import (
     DURATION,
-    FILE,
-    GLOBS,
     JVM_SIZE,
-    NAMES,
-    PACKAGES,
     SPARK_CONF,
     SPARK_MASTER,
     SWITCH,
     TEXTS,
     TOPIC,
+    Duration,
+    Globs,
+    InputFile,
     NoEffect,
+    OptionalText,
+    Packages,
+    Password,
     Secret,
+    Switch,
+    list_of,
+    name_of,
     one_of,
     text,
     whole,
@@ -31,27 +35,22 @@ from warren.config.checks import (
 _INDEX = text(
     "a name of indices in lower case, with %Y, %m, %d and %H for the time", r"(?:[^\sA-Z%\"*<>|,#/\\?]|%[YmdH])+"
 )
+_LAKE_PATH = text("an absolute path, or a URI such as s3a://bucket/lake", r"(/|[a-z][a-z0-9+.-]*:/)[^`]*")
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "text", "xml")
-"""What Spark can write, but only a file at a time: a crash would leave a part."""
-_LAKE = r"(/|[a-z][a-z0-9+.-]*:/)[^`]*"
+"""Formats of Spark that have no transactions: a crash would leave half of what is written."""
 
 DETAILS = ("group", "topic", "partition")
 
-Globs = Annotated[tuple[str, ...], GLOBS]
-Urls = Annotated[tuple[str, ...], NAMES]
-Password = Annotated[str | None, ANY_TEXT, Secret()]
-OptionalText = Annotated[str | None, ANY_TEXT]
-OptionalFile = Annotated[Path | None, FILE]
-Duration = Annotated[float, DURATION]
-Switch = Annotated[bool, SWITCH]
+Urls = Annotated[tuple[str, ...], list_of("a list of URLs, at least one", lambda url: None if url else "is empty")]
 
 
 @dataclass(frozen=True)
 class Sink:
-    """What all sinks have: what is sent, how often, and how much is kept while nobody takes it."""
+    """What all sinks have: what is sent, how often, and how much is kept on disk while the server is unavailable."""
 
     class_name: ClassVar[str] = ""
+    takes_underscores: ClassVar[bool] = True
 
     name: str
     interval: Duration = 10.0
@@ -68,17 +67,22 @@ class Sink:
 
 @dataclass(frozen=True)
 class HttpSink(Sink):
-    """What sinks have that are reached by HTTP."""
+    """What the sinks over HTTP have."""
 
     urls: Urls = ()
     timeout: Duration = 5.0
     username: OptionalText = None
     password: Password = None
     headers: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
-    tls_ca: OptionalFile = None
-    tls_cert: OptionalFile = None
-    tls_key: OptionalFile = None
+    tls_ca: InputFile = None
+    tls_cert: InputFile = None
+    tls_key: InputFile = None
     insecure_skip_verify: Switch = False
+
+    @classmethod
+    def check(cls, section: RawSection, sections: Sections) -> None:
+        """There is a server to send to."""
+        section.require("urls", because=f"a sink of class {cls.class_name} needs it")
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,15 @@ class ElasticsearchSink(HttpSink):
     lifecycle: OptionalText = None
     auth_bearer_token: Password = None
     enable_gzip: Switch = True
-    health_check_interval: Annotated[float, DURATION, NoEffect("each answer says how the server is")] = 10.0
-    enable_sniffer: Annotated[bool, SWITCH, NoEffect("the servers of urls are asked, and no others")] = False
+    health_check_interval: Annotated[float, DURATION, NoEffect("every answer shows the server's health")] = 10.0
+    enable_sniffer: Annotated[bool, SWITCH, NoEffect("only the servers of urls are used")] = False
+
+    @classmethod
+    def check(cls, section: RawSection, sections: Sections) -> None:
+        """A data stream has one name, without a date."""
+        super().check(section, sections)
+        if section.get("data_stream") and "%" in section.get("index_name"):
+            section.mistake("is true: then index-name must be the name of the stream, without a date", "data_stream")
 
 
 @dataclass(frozen=True)
@@ -129,13 +140,21 @@ class InfluxSink(HttpSink):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """`class-name = "kafka"`: telegraf's JSON to a topic, changes of verdicts to another, or one of both."""
+    """`class-name = "kafka"`: telegraf's JSON to one topic, changes of verdicts to another, or only one of them."""
 
     class_name: ClassVar[str] = "kafka"
 
-    cluster: OptionalText = None
+    cluster: Annotated[str | None, name_of("cluster")] = None
     topic: Annotated[str | None, TOPIC] = None
     changes_topic: Annotated[str | None, TOPIC] = None
+
+    @staticmethod
+    def check(section: RawSection, sections: Sections) -> None:
+        """There is a topic to write to; the two kinds of records are not mixed in one."""
+        if not {"topic", "changes_topic"} & section.written.keys():
+            section.mistake("topic is missing: a sink of class kafka needs it, or changes-topic")
+        elif section.get("changes_topic") is not None and section.get("changes_topic") == section.get("topic"):
+            section.refuse("changes_topic", "must be another topic than that of the key topic")
 
 
 @dataclass(frozen=True)
@@ -146,14 +165,30 @@ class LakeSink(Sink):
 
     interval: Duration = 60.0
     write_interval: Duration = 600.0
-    path: Annotated[str | None, text("an absolute path, or a URI such as s3a://bucket/lake", _LAKE)] = None
+    path: Annotated[str | None, _LAKE_PATH] = None
     format: Annotated[str, text("parquet, delta, iceberg or another format that Spark knows", r"[a-z][\w.]*")] = (
         "parquet"
     )
     database: Annotated[str | None, text("a database of a catalog, such as lake.kafka", r"\w+(\.\w+)*")] = None
     keep_days: Annotated[int, whole(0, 36_500, "days")] = 0
     commits: Switch = False
-    packages: Annotated[tuple[str, ...], PACKAGES] = ()
+    packages: Packages = ()
     master: Annotated[str, SPARK_MASTER] = "local[2]"
     driver_memory: Annotated[str, JVM_SIZE] = "1g"
     spark_conf: Annotated[Mapping[str, str], SPARK_CONF, Secret()] = field(default_factory=dict)
+
+    @staticmethod
+    def check(section: RawSection, sections: Sections) -> None:
+        """The tables have one location, which fits their format."""
+        table_format, given = section.get("format"), section.written.keys() & {"path", "database"}
+        if not given:
+            section.mistake("path is missing: a sink of class lake needs it, or a database of a catalog")
+        elif len(given) == 2:
+            section.mistake("has both a path and a database: only one of them is allowed")
+        elif table_format == "parquet" and "path" not in given:
+            section.mistake("path is missing: Parquet files are written below a path")
+        elif table_format == "iceberg" and "." not in (section.get("database") or "."):
+            section.refuse("database", "must be of a catalog, as in catalog.database")
+        if table_format in FILE_FORMATS:
+            why = "has no transactions; must be parquet, delta, iceberg or another table format"
+            section.refuse("format", why)

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
+from warren.config import Config, Consumer, Notifier
 from warren.config.auth_file import Role
 from warren.config.findings import Findings
-from warren.config.outward import Notifier
-from warren.config.sections import Config, Consumer
 from warren.config.sinks import KafkaSink, Sink
 from warren.domain.status import Status
 

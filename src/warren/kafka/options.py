@@ -1,6 +1,6 @@
 """A section's servers and client profile as the settings of the two Kafka clients: librdkafka and Java's."""
 
-from warren.config.sections import ClientProfile, Cluster, Consumer, lands_later
+from warren.config.kafka import ClientProfile, Cluster, Consumer, unsupported_keys
 from warren.errors import ConfigError
 
 # The Java admin client refuses a request timeout above the one of the whole call, which is 60 s if not set.
@@ -29,7 +29,7 @@ def to_spark_options(section: Cluster | Consumer, profile: ClientProfile) -> dic
 
 def _connection(section: Cluster | Consumer, profile: ClientProfile) -> dict[str, str]:
     # Never fall back to an open connection when the profile asks for a safe one.
-    refused = [f"[client-profile.{profile.name}] {key}: {why}" for key, why in lands_later(profile).items()]
+    refused = [f"[client-profile.{profile.name}] {key}: {why}" for key, why in unsupported_keys(profile).items()]
     if refused:
         raise ConfigError(refused)
     settings = {

@@ -12,13 +12,14 @@ from warren.config import (
     Config,
     Consumer,
     Evaluator,
+    Iam,
     Notifier,
+    Sasl,
     Storage,
     Tls,
     ZooKeeperConsumer,
 )
-from warren.config.keys import keys_of
-from warren.config.outward import Iam, Sasl
+from warren.config.section import keys_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

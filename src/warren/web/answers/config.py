@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
-from warren.config import ClientProfile, Cluster, Consumer, Evaluator, Notifier, Storage
-from warren.config.keys import keys_of
-from warren.config.outward import Iam, Sasl
+from warren.config import ClientProfile, Cluster, Consumer, Evaluator, Iam, Notifier, Sasl, Storage
+from warren.config.section import keys_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -55,8 +55,10 @@ route:
 """)
     _, findings = read(tmp_path, {})
     [mistake] = findings.mistakes
-    assert mistake.endswith('burrow.yaml:6: [route.2] notifiers = "nobody": must be names of [notifier.NAME] sections '
-                            "(there is none)")  # fmt: skip
+    assert mistake.endswith(
+        'burrow.yaml:6: [route.2] notifiers = "nobody": '
+        "must be a list of names of [notifier.NAME] sections (there is none)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,18 +66,18 @@ route:
     [
         (
             '[[route]]\n[[route]]\nnotifiers = ["bot", "bob"]\n' + BOT,
-            '[route.2] notifiers = "bob": must be names of [notifier.NAME] sections (bot)',
+            '[route.2] notifiers = "bob": must be a list of names of [notifier.NAME] sections (bot)',
         ),
         ('[[route]]\ngroup = ""', '[route.1] group = "": must be a name, in which * stands for any characters and'),
         ('[route]\nteam = "x"', "[route] must be a list of sections, each [[route]]"),
         ("route = [1]\n", "[route.1] must be a section, not 1"),
         (
             BOT.replace('channel = "#lag"', ""),
-            "[notifier.bot] channel is missing: a bot must know where to speak",
+            "[notifier.bot] channel is missing: a bot needs a channel to post to",
         ),
         (
             BOT + 'url-open = "https://hooks.slack.com/services/T/B/secret"',
-            "[notifier.bot] must have either url-open, the URL of a webhook, or token, that of a bot",
+            "[notifier.bot] needs either url-open (the URL of a webhook) or token (of a bot)",
         ),
         ('[notifier.a]\nclass-name = "apprise"', "[notifier.a] url-open is missing: a notifier of class apprise needs"),
         ('[notifier.a]\nclass-name = "null"', "[notifier.a] template-open is missing: a notifier of class null needs"),

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from tests.config.written import CLUSTER, SMALLEST, mistakes
 from warren.config import ClientProfile, Cluster, Consumer, Pipeline, Storage, load, read
-from warren.config.keys import keys_of
+from warren.config.section import keys_of
 from warren.errors import ConfigError
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ["burrow.toml: has no [cluster.NAME] section: there must be at least one"]),
+        ("", ["burrow.toml: has no [cluster.NAME] section: at least one is required"]),
         (
             "[cluster.local]",
             [
@@ -56,28 +56,28 @@ from warren.errors import ConfigError
         ),
         (
             SMALLEST + '[storage.a]\nclass-name = "inmemory"\n[storage.b]\nclass-name = "inmemory"',
-            ["burrow.toml:12: [storage.b] is one too many: there must be at most one [storage.NAME]"],
+            ["burrow.toml:12: [storage.b] only one [storage.NAME] section is allowed"],
         ),
         (
             SMALLEST + '[evaluator.a]\nclass-name = "caching"\n[evaluator.b]\nclass-name = "caching"',
-            ["burrow.toml:12: [evaluator.b] is one too many: there must be at most one [evaluator.NAME]"],
+            ["burrow.toml:12: [evaluator.b] only one [evaluator.NAME] section is allowed"],
         ),
         (
             SMALLEST + 'group-whitelist = "a"\ngroup-allowlist = "a"',
             [
                 (
-                    "burrow.toml:11: [consumer.local] group-allowlist is another name of group-whitelist,"
-                    " which is there too: keep one"
+                    "burrow.toml:11: [consumer.local] group-allowlist is another name for group-whitelist,"
+                    " which is set too: keep one of them"
                 )
             ],
         ),
         (
             SMALLEST + '[storage]\nclass-name = "inmemory"',
-            [("burrow.toml:11: [storage] class-name must be in one section with a name, such as [storage.local]")],
+            [("burrow.toml:11: [storage] class-name must be in a section with a name, such as [storage.local]")],
         ),
         (
             SMALLEST + "[[evaluator.local]]",
-            [("burrow.toml:10: [evaluator] local must be in one section with a name, such as [evaluator.local]")],
+            [("burrow.toml:10: [evaluator] local must be in a section with a name, such as [evaluator.local]")],
         ),
         ("storage = 1\n" + SMALLEST, ["burrow.toml:1: [storage] must be a section, not 1"]),
         (
@@ -86,7 +86,7 @@ from warren.errors import ConfigError
         ),
         (
             SMALLEST + CLUSTER.replace("cluster", "Cluster"),
-            ["burrow.toml:11: [Cluster.local] is there twice, also as [cluster.local]"],
+            ["burrow.toml:11: [Cluster.local] is defined twice, also as [cluster.local]"],
         ),
     ],
 )

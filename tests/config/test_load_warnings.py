@@ -13,33 +13,33 @@ from tests.config.written import CLUSTER, CONSUMER, SMALLEST, loaded, mistakes, 
         (
             CLUSTER + "topic-refesh = 5\n" + CONSUMER,
             (
-                "burrow.toml:5: [cluster.local] topic-refesh is no key of this section and is ignored;"
+                "burrow.toml:5: [cluster.local] topic-refesh is not a key of this section and is ignored;"
                 " did you mean topic-refresh?"
             ),
         ),
         (
             SMALLEST + 'api_key = "hush"',
-            "burrow.toml:10: [consumer.local] api_key is no key of this section and is ignored",
+            "burrow.toml:10: [consumer.local] api_key is not a key of this section and is ignored",
         ),
         (
             SMALLEST + "[pipelines]",
-            "burrow.toml:10: [pipelines] is no section of ours and is ignored; did you mean pipeline?",
+            "burrow.toml:10: [pipelines] is not a known section and is ignored; did you mean pipeline?",
         ),
         (
             SMALLEST + "[cluster.local.eu]",
             (
-                "burrow.toml:10: [cluster.local] eu is no key of this section and is ignored;"
+                "burrow.toml:10: [cluster.local] eu is not a key of this section and is ignored;"
                 ' a name with a dot needs quotes: [cluster."local.eu"]'
             ),
         ),
         (
             CLUSTER,
-            "burrow.toml:2: [cluster.local] has no [consumer.NAME] of class kafka, so no group will be seen",
+            "burrow.toml:2: [cluster.local] has no [consumer.NAME] of class kafka, so none of its groups will be seen",
         ),
         (
             SMALLEST + "backfill-earliest = true",
             (
-                "burrow.toml:10: [consumer.local] backfill-earliest is without effect:"
+                "burrow.toml:10: [consumer.local] backfill-earliest has no effect:"
                 " start-latest is false, so all commits are read anyway"
             ),
         ),
@@ -58,22 +58,19 @@ def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path, text: str, expe
         ),
         (
             '[consumer.zk]\nclass-name = "kafka_zk"\ncluster = "local"\nservers = ["zk:2181"]',
-            "[consumer.zk] is accepted, and waits: groups that commit to ZooKeeper are not read yet",
+            "[consumer.zk] is accepted but not used yet: groups that commit to ZooKeeper are not read",
         ),
         (
             '[storage.s]\nclass-name = "inmemory"\nworkers = 20',
-            "[storage.s] workers is accepted, and without effect: Spark spreads the work",
+            "[storage.s] workers is accepted but has no effect: Spark distributes the work",
         ),
         (
             '[client-profile.unused]\nsasl = "x"\n[sasl.x]',
-            (
-                '[client-profile.unused] sasl = "x": SASL lands in a later version;'
-                " for now brokers are reached by PLAINTEXT only"
-            ),
+            ('[client-profile.unused] sasl = "x": SASL is not supported yet: brokers are reached by PLAINTEXT only'),
         ),
     ],
 )
-def test_what_lands_later_or_has_no_meaning_here_is_accepted_with_a_note(
+def test_what_unsupported_keys_or_has_no_meaning_here_is_accepted_with_a_note(
     tmp_path: Path, text: str, expected: str
 ) -> None:
     (note,) = notes(tmp_path, SMALLEST + text)
@@ -85,7 +82,7 @@ def test_a_profile_in_use_that_asks_for_security_is_a_mistake(tmp_path: Path, ke
     text = f'{SMALLEST}client-profile = "safe"\n[client-profile.safe]\n{key} = "x"\n[{key}.x]\n'
     (mistake,) = mistakes(tmp_path, text)
     assert mistake.startswith(f'burrow.toml:12: [client-profile.safe] {key} = "x": ')
-    assert "lands in a later version" in mistake
+    assert "is not supported yet" in mistake
 
 
 def test_warnings_are_logged_and_never_show_the_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -95,7 +95,7 @@ def test_sections_that_say_how_it_runs_and_whom_it_tells_are_read(files: Path) -
         ('"http"', '"slak"', 'class-name = "slak": must be one of http, email, slack, alertmanager, apprise, null'),
         ('address = ":8080"', 'address = ":http"', 'address = ":http": must be an address to listen on'),
         ('tls = "mytls"\n\n', 'tls = "mytsl"\n\n', 'tls = "mytsl": must be the name of a [tls.NAME] section (mytls)'),
-        ('keyfile = "key.pem"\n', "", 'tls = "mytls": an HTTP server needs its keyfile too'),
+        ('keyfile = "key.pem"\n', "", 'tls = "mytls": an HTTP server also needs its keyfile'),
         ('url-open = "http', 'url-open = " hush', "url-open = (not shown): must be a URL"),
         ('password = "hush"', 'password = ["hush"]', "password = (not shown): must be a string"),
         ('key1 = "hush"', 'key1 = ["hush"]', "extras = (not shown): must be a table of strings"),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from warren.config import ClientProfile, Cluster, Consumer, Evaluator, Pipeline, Storage, read
-from warren.config.keys import keys_of
+from warren.config.section import keys_of
 
 REST_OF_THE_FILE = """
 [cluster.local]
@@ -15,23 +15,23 @@ servers = ["localhost:9092"]
 BAD_VALUES = [
     ("cluster", 'servers = "a:1"', 'a list of "host:port" strings, at least one'),
     ("cluster", "servers = []", 'a list of "host:port" strings, at least one'),
-    ("cluster", 'servers = ["a"]', """a list of "host:port" strings, at least one ('a' is none)"""),
+    ("cluster", 'servers = ["a"]', """a list of "host:port" strings, at least one ('a' is not host:port)"""),
     (
         "cluster",
         'servers = ["a:1", "b:65536"]',
-        """a list of "host:port" strings, at least one ('b:65536' is none)""",
+        """a list of "host:port" strings, at least one ('b:65536' is not host:port)""",
     ),
-    ("cluster", 'servers = ["a:0"]', """a list of "host:port" strings, at least one ('a:0' is none)"""),
+    ("cluster", 'servers = ["a:0"]', """a list of "host:port" strings, at least one ('a:0' is not host:port)"""),
     (
         "cluster",
         'servers = ["a:1,b:1"]',
-        """a list of "host:port" strings, at least one ('a:1,b:1' is none)""",
+        """a list of "host:port" strings, at least one ('a:1,b:1' is not host:port)""",
     ),
-    ("cluster", "servers = [1]", 'a list of "host:port" strings, at least one (1 is none)'),
+    ("cluster", "servers = [1]", 'a list of "host:port" strings, at least one (1 is not a string)'),
     ("cluster", "topic-refresh = 0", "a whole number of seconds from 1 to 1000000000"),
     ("cluster", "offset-refresh = true", "a whole number of seconds from 1 to 1000000000"),
     ("cluster", "offset-refresh = 1.5", "a whole number of seconds from 1 to 1000000000"),
-    ("cluster", 'client-profile = ""', "the name of a [client-profile.NAME] section"),
+    ("cluster", 'client-profile = ""', "the name of a [client-profile.NAME] section (there is none)"),
     ("consumer", 'start-latest = "yes"', "true or false"),
     ("consumer", "backfill-earliest = 1", "true or false"),
     ("consumer", 'offsets-topic = "a b"', "a topic name (letters, digits, '.', '_' and '-')"),
@@ -67,7 +67,7 @@ BAD_VALUES = [
         'master = "local[0]"',
         "a Spark master such as local[*], yarn, spark://HOST:PORT or k8s://URL",
     ),
-    ("pipeline", 'data-dir = ""', "a directory, seen from the one of burrow.toml"),
+    ("pipeline", 'data-dir = ""', "a directory; a relative path starts at the directory of burrow.toml"),
     ("pipeline", "buckets = 0", "a whole number from 1 to 4096"),
     ("pipeline", "max-records = 10", "a whole number from 1000 to 1000000000"),
     ("pipeline", 'driver-memory = "4"', 'a size for the JVM such as "4g"'),
@@ -77,7 +77,7 @@ BAD_VALUES = [
     (
         "pipeline",
         'spark-conf = {"sparky.x" = 1}',
-        "a table of Spark settings, spark.NAME = VALUE (sparky.x is no Spark setting)",
+        "a table of Spark settings, spark.NAME = VALUE (sparky.x is not a Spark setting)",
     ),
     (
         "pipeline",
@@ -128,5 +128,5 @@ def test_a_mistake_shows_nothing_of_what_a_table_holds(tmp_path: Path) -> None:
     lines = ["[pipeline]", 'spark-conf = {spark.password = "geheim", "sparky.x" = {deep = "geheim"}}', REST_OF_THE_FILE]
     (tmp_path / "burrow.toml").write_text("\n".join(lines))
     (mistake,) = read(tmp_path)[1].mistakes
-    assert "sparky.x.deep is no Spark setting" in mistake
+    assert "sparky.x.deep is not a Spark setting" in mistake
     assert "geheim" not in mistake

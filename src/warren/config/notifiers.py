@@ -1,0 +1,172 @@
+"""Who is notified of what: `[notifier.NAME]` and `[[route]]`; where incidents are kept, and who of several notifies."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from warren.config.section import RawSection, Sections
+from warren.config.values import (
+    ANY_TEXT,
+    PATTERN,
+    SECONDS,
+    SECONDS_OR_0,
+    SWITCH,
+    TEXTS,
+    TIMEOUT,
+    TOPIC,
+    Allowlist,
+    Denylist,
+    InputFile,
+    OptionalText,
+    Password,
+    Secret,
+    Servers,
+    Switch,
+    name_of,
+    names_of,
+    one_of,
+    text,
+    whole,
+)
+from warren.domain.matching import ANY
+
+STORM_GROUPS = 20
+
+HttpMethod = Annotated[str, text("an HTTP method", r"[A-Za-z]+")]
+# Webhooks carry their token in the path.
+SecretUrl = Annotated[str | None, text("a URL, or a template of one", r"\S.*"), Secret()]
+
+_REQUIRED = {
+    "http": ("template-open", "url-open"),
+    "email": ("template-open", "server", "from", "to"),
+    "null": ("template-open",),
+    "alertmanager": ("url-open",),
+    "apprise": ("url-open",),
+}
+"""The keys that each class of notifier needs."""
+_SENDS_CLOSE_BY_DEFAULT = ("slack", "alertmanager", "apprise")
+"""The classes that Burrow does not have."""
+
+
+@dataclass(frozen=True)
+class Notifier:
+    """`[notifier.NAME]`: where notifications go, about which groups, and when."""
+
+    name: str
+    class_name: Annotated[str, one_of("http", "email", "slack", "alertmanager", "apprise", "null")]
+    template_open: InputFile = None
+    template_close: InputFile = None
+    interval: Annotated[int, SECONDS] = 60
+    send_interval: Annotated[int | None, SECONDS] = None
+    threshold: Annotated[int, whole(1, 6)] = 2
+    send_once: Switch = False
+    send_close: Annotated[bool | None, SWITCH] = None
+    extras: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    group_allowlist: Allowlist = None
+    group_denylist: Denylist = None
+    storm_groups: Annotated[int | None, whole(0, 1_000_000, "groups")] = None
+    url_open: SecretUrl = None
+    method_open: HttpMethod = "POST"
+    url_close: SecretUrl = None
+    method_close: HttpMethod = "POST"
+    timeout: Annotated[int, SECONDS] = 5
+    keepalive: Annotated[int, SECONDS_OR_0] = 300
+    disable_http_keepalive: Switch = False
+    username: OptionalText = None
+    password: Password = None
+    headers: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    extra_ca: InputFile = None
+    noverify: Switch = False
+    server: OptionalText = None
+    port: Annotated[int | None, whole(1, 65_535)] = None
+    # `from` is a keyword of Python.
+    from_: OptionalText = None
+    to: OptionalText = None
+    auth_type: Annotated[str | None, one_of("", "plain", "crammd5")] = None
+    token: Password = None
+    channel: OptionalText = None
+
+    @property
+    def wants_close(self) -> bool:
+        """Whether it is notified when an incident closes; by default for the classes that Burrow does not have."""
+        return self.class_name in _SENDS_CLOSE_BY_DEFAULT if self.send_close is None else self.send_close
+
+    @property
+    def storm_from(self) -> int:
+        """How many groups must turn bad together to be grouped into one notification; 0 for never."""
+        if self.storm_groups is not None:
+            return self.storm_groups
+        # Alertmanager groups alerts by itself.
+        return 0 if self.class_name == "alertmanager" else STORM_GROUPS
+
+    @staticmethod
+    def check(section: RawSection, sections: Sections) -> None:
+        """Every key that its class needs is there."""
+        kind = section.get("class_name")
+        section.require(*_REQUIRED.get(kind, ()), because=f"a notifier of class {kind} needs it")
+        if section.get("send_close") and "template_open" in section.written:
+            section.require("template-close", because="send-close needs it")
+        if kind == "slack" and ("url_open" in section.written) == ("token" in section.written):
+            section.mistake("needs either url-open (the URL of a webhook) or token (of a bot)")
+        elif kind == "slack" and "token" in section.written:
+            section.require("channel", because="a bot needs a channel to post to")
+
+
+@dataclass(frozen=True)
+class Route:
+    """`[[route]]`, Warren's own: the team and the notifiers of matching groups."""
+
+    name: str
+    notifiers: Annotated[tuple[str, ...], names_of("notifier")] = ()
+    cluster: Annotated[str, PATTERN] = ANY
+    group: Annotated[str, PATTERN] = ANY
+    team: Annotated[str, ANY_TEXT] = ""
+    channel: Annotated[str, ANY_TEXT] = ""
+    # `continue` is a keyword of Python.
+    continue_: Switch = False
+
+
+@dataclass(frozen=True)
+class Incidents:
+    """`[incidents]`, Warren's own: where incidents are kept; several Warrens that may notify share a topic."""
+
+    class_name: Annotated[str | None, one_of("local", "kafka")] = None
+    cluster: Annotated[str | None, name_of("cluster")] = None
+    topic: Annotated[str, TOPIC] = "warren-incidents"
+
+
+@dataclass(frozen=True)
+class NotifierLock:
+    """`[notifier-lock]`, Warren's own: how several Warrens agree which of them notifies, without ZooKeeper."""
+
+    class_name: Annotated[str, one_of("kafka")]
+    cluster: Annotated[str | None, name_of("cluster")] = None
+    group: Annotated[str, text()] = "warren-notifier"
+    session_timeout: Annotated[int, TIMEOUT] = 10
+
+    @staticmethod
+    def check(section: RawSection, sections: Sections) -> None:
+        """It is the only lock, and there is something to notify."""
+        if sections["zookeeper"]:
+            section.warning("has no effect: the lock of [zookeeper] is used")
+        _check_has_notifiers(section, sections)
+
+
+@dataclass(frozen=True)
+class ZooKeeper:
+    """`[zookeeper]`: where several Warrens agree which of them notifies."""
+
+    servers: Servers
+    timeout: Annotated[int, TIMEOUT] = 6
+    root_path: Annotated[str, text("a path that begins with /", r"/.*")] = "/burrow"
+    tls: Annotated[str | None, name_of("tls")] = None
+
+    @staticmethod
+    def check(section: RawSection, sections: Sections) -> None:
+        """There is something to notify."""
+        _check_has_notifiers(section, sections)
+
+
+def _check_has_notifiers(section: RawSection, sections: Sections) -> None:
+    if not sections["notifier"]:
+        section.note("is not used: there is no [notifier.NAME]")
