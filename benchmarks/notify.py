@@ -20,7 +20,7 @@ from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.routing import NotificationRouter, NotifierFilter
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.replicated import ReplicatedStore
-from warren.notify.notifiers import office
+from warren.notify.notifiers import delivering
 
 GROUPS, PARTITIONS = 10_000, 20
 LETTERS = 1_000
@@ -74,7 +74,7 @@ def _sent() -> dict[str, object]:
         config = Config(
             {"one": Cluster("one", servers)}, {"one": Consumer("one", "one", servers)}, notifiers={"hook": hook}
         )
-        with office(config, scene.book) as (audiences, wake):
+        with delivering(config, scene.book) as (audiences, wake):
             scene.keeper = IncidentPipeline(scene.book, scene.store, 30, audiences, wake)
             groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(LETTERS)}
             scene.keeper.process(scene.made(START, groups))

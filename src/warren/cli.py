@@ -253,7 +253,7 @@ def _notify(options: argparse.Namespace) -> int:
     config = load(options.config_dir)
     refuse_bad_templates(config)
     for event in send_sample(config, options.name):
-        print(f"{options.name}: {event} was taken")
+        print(f"{options.name}: {event} sent")
     return 0
 
 

@@ -59,7 +59,7 @@ def test_an_answer_is_busy_refused_or_a_failure(
     receiver.answers, receiver.headers = [status], {"Retry-After": retry_after}
     receiver.says["/"] = ["no_service"]
     with pytest.raises(expected, match=f"the server answered {status} no_service") as said:
-        HttpSender(Notifier("x", "http", tmp_path / "open.tmpl", url_open=f"{receiver.url}/"))(
+        HttpSender(Notifier("x", "http", tmp_path / "open.tmpl", url_open=f"{receiver.url}/")).send(
             sample_notification("x", Event.OPEN)
         )
     if isinstance(said.value, BusyError):

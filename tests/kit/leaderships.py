@@ -16,7 +16,7 @@ from warren.errors import SnapshotError
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.database import open_database
 from warren.incidents.store.store import IncidentStore
-from warren.notify.leadership import desk
+from warren.notify.leadership import notifying
 from warren.notify.senders.http import HttpSender
 from warren.snapshot.store import KINDS, Store
 
@@ -28,12 +28,12 @@ def main(config_dir: Path) -> None:
     config = load(config_dir)
     store = Store(config.pipeline.data_dir)
     last = 0
-    with desk(config, store) as at_desk:
+    with notifying(config, store) as leadership:
         while True:
             with contextlib.suppress(SnapshotError, OSError):
                 newest = store.newest()
                 if newest.sequence != last:
-                    at_desk.take(newest)
+                    leadership.take(newest)
                     last = newest.sequence
             time.sleep(LOOK_S)
 
@@ -41,7 +41,7 @@ def main(config_dir: Path) -> None:
 def wrap_notifications() -> None:
     """Wrap the writes of incidents and the sending of notifications, in a process that dies alone."""
     os.environ[DRIVER] = str(os.getpid())
-    send, store = HttpSender.__call__, IncidentStore.update_notification
+    send, store = HttpSender.send, IncidentStore.update_notification
     unstored: set[int] = set()
 
     def send_and_remember(self: HttpSender, notification: Any) -> None:
@@ -58,7 +58,7 @@ def wrap_notifications() -> None:
     wrap_both(IncidentStore, IncidentStore.write, "update")
     wrap_both(Changelog, Changelog.write, "changelog")
     wrap(HttpSender, send, send_and_remember)
-    wrap_both(HttpSender, HttpSender.__call__, "send")
+    wrap_both(HttpSender, HttpSender.send, "send")
 
 
 class DeskRun:

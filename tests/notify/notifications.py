@@ -20,7 +20,7 @@ HOSTILE = (
 )
 
 
-def hostile_letter(name: str, event: Event) -> Notification:
+def hostile_notification(name: str, event: Event) -> Notification:
     """One whose group, topic, owner, client, team and reason have a name."""
     letter = sample_notification("hook", event)
     partitions = [structs.replace(one, topic=name, owner=name, client_id=name) for one in letter.result.partitions]

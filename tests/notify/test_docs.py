@@ -12,8 +12,8 @@ from warren.config.section import keys_of
 from warren.incidents.model import Event
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates
-from warren.notify.templates.jinja import names_of, parse
-from warren.notify.templates.render import templates_of
+from warren.notify.templates.jinja import parse, variables
+from warren.notify.templates.render import read_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 DOCS = "docs/notifiers.md"
@@ -57,7 +57,7 @@ def test_every_key_it_names_exists() -> None:
 def test_both_templates_say_what_they_look_like(place: Path) -> None:
     config = loaded(place, SMALLEST + EXAMPLES[-1])
     letter = sample_notification("x", Event.OPEN)
-    made = [templates_of(config.notifiers[name], Links("https://w")).rendered(letter) for name in ("go", "jinja")]
+    made = [read_templates(config.notifiers[name], Links("https://w")).render(letter) for name in ("go", "jinja")]
     expected = [
         "ERR: sample-group on sample-cluster lags by 46200 messages.",
         "payments 3: STALL",
@@ -65,12 +65,12 @@ def test_both_templates_say_what_they_look_like(place: Path) -> None:
     ]
     link = "https://w/#/group/sample-cluster/sample-group"
     assert [(one or "").splitlines() for one in made] == [expected, [*expected, link]]
-    storm = templates_of(config.notifiers["jinja"]).rendered(sample_storm("x", Event.OPEN))
+    storm = read_templates(config.notifiers["jinja"]).render(sample_storm("x", Event.OPEN))
     assert "sample-group-1, sample-group-2," in (storm or "")
 
 
 def test_the_table_of_names_is_complete() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / DOCS).read_text().split("these names are known")[1], re.MULTILINE)
     named = re.findall(r"`(\w+)`", "".join(rows))
-    known = names_of(sample_notification("x", Event.OPEN), parse("", "t.j2", {}, Links()))
+    known = variables(sample_notification("x", Event.OPEN), parse("", "t.j2", {}, Links()))
     assert sorted(named) == sorted(known)

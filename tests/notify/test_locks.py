@@ -37,7 +37,7 @@ def test_a_burrow_that_notifies_is_waited_for(zookeeper: ZooKeeperServer, client
         wait_for(lambda: len(client.get_children(path)) == 2, "it stands in line", 20)
         time.sleep(0.5)
         assert not lock.is_held()
-        assert lock.trouble == ""
+        assert lock.error == ""
         client.delete(burrow)
         wait_for(lock.is_held, "it is its turn", 20)
     finally:
@@ -131,6 +131,6 @@ def test_without_a_server_it_says_so_and_can_be_closed() -> None:
     lock = ZooKeeperLock(ZooKeeper(("127.0.0.1:1",), 2))
     try:
         assert not lock.is_held()
-        assert lock.trouble == "ZooKeeper at 127.0.0.1:1 cannot be reached"
+        assert lock.error == "ZooKeeper at 127.0.0.1:1 cannot be reached"
     finally:
         lock.close()

@@ -23,8 +23,8 @@ from warren.incidents.routing import NotificationRouter, NotifierFilter
 from warren.incidents.store.database import open_read_only
 from warren.incidents.store.reader import count_incidents
 from warren.incidents.store.store import StoreUpdate
-from warren.notify.delivery import BACKOFF, PATIENCE_MS, NotifierDelivery
-from warren.notify.notifiers import check_templates, office, refuse_bad_templates, send_sample
+from warren.notify.delivery import BACKOFF, MAX_AGE_MS, NotifierDelivery
+from warren.notify.notifiers import check_templates, delivering, refuse_bad_templates, send_sample
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.sample import sample_notification
 
@@ -70,7 +70,7 @@ class Street:
         self._began_ms = time.time_ns() // 1_000_000
 
     def __enter__(self) -> "Street":
-        audiences, wake = self._parts.enter_context(office(self.config, self.scene.book))
+        audiences, wake = self._parts.enter_context(delivering(self.config, self.scene.book))
         self.scene.keeper = IncidentPipeline(self.scene.book, self.scene.store, 30, audiences, wake)
         return self
 
@@ -150,7 +150,7 @@ def test_after_a_crash_what_may_have_been_sent_is_sent_again_under_its_key(
     deliver = NotifierDelivery.deliver_next
     with monkeypatch.context() as death, Street(tmp_path, config) as street:
         # As if it had died between sending and putting down.
-        death.setattr(NotifierDelivery, "_note", lambda *_: None)
+        death.setattr(NotifierDelivery, "_record_sent", lambda *_: None)
         death.setattr(NotifierDelivery, "deliver_next", lambda postman: deliver(postman) or 60.0)
         street.see(0, (STALL, 1))
         wait_for(lambda: len(receiver.got) == 1, "sent", 20)
@@ -183,7 +183,7 @@ def test_a_template_that_fails_at_night_is_replaced_by_plain_words(
         wait_for(lambda: len(receiver.got) == 1, "sent", 20)
     said = json.loads(receiver.got[0].body)
     assert (said["group"], said["status"], said["event"], said["totallag"]) == ("g", "ERR", "open", 7)
-    assert "a plain message goes out instead" in caplog.text
+    assert "a plain message is sent instead" in caplog.text
 
 
 def test_a_bad_template_is_found_before_the_start(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> Non
     assert waits[0] == pytest.approx(BACKOFF.first_s * 0.75)
     assert waits[-1] == pytest.approx(BACKOFF.longest_s * 0.75)
     assert sorted(waits) == waits
-    now = START + PATIENCE_MS + 1
+    now = START + MAX_AGE_MS + 1
     postman.deliver_next()
     assert scene.book.next_notification("hook") is None
 
@@ -314,7 +314,7 @@ def test_a_bad_url_is_found_before_the_start_and_holds_up_nothing_at_night(tmp_p
     [mistake] = check_templates(config_of(tmp_path, hook))
     assert "notifier.hook.url_open" in mistake
     with pytest.raises(RefusedError):
-        HttpSender(hook)(letter(result=sample_notification("hook", Event.OPEN).result))
+        HttpSender(hook).send(letter(result=sample_notification("hook", Event.OPEN).result))
 
 
 def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:

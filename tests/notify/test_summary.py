@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from tests.notify.notifications import HOSTILE, hostile_letter
+from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.summary import Line, one_line, summarize
@@ -61,18 +61,18 @@ def test_what_has_happened_and_why(letter: Notification, headline: str, reason: 
 def test_the_worst_are_listed_and_the_rest_is_counted() -> None:
     story = summarize(OPEN)
     assert story.lines[0] == Line("payments 3", "STALL, lag 45,000, read by /10.0.0.7 sample-client-1")
-    assert (len(story.lines), story.more, story.trouble) == (2, "", "2 of 12 partitions")
+    assert (len(story.lines), story.more, story.affected) == (2, "", "2 of 12 partitions")
     story = summarize(with_result(OPEN, partitions=OPEN.result.partitions * 600))
     assert (len(story.lines), story.more) == (5, "and 1,195 more")
     story = summarize(STORM)
     assert story.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 2 bad partitions")
-    assert (len(story.lines), story.more, story.trouble) == (10, "and 27 more", "37 groups")
+    assert (len(story.lines), story.more, story.affected) == (10, "and 27 more", "37 groups")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_of_one_line_and_short(name: str) -> None:
-    story = summarize(hostile_letter(name, Event.OPEN))
-    for text in (story.headline, story.group, story.reason, *(line.words for line in story.lines)):
+    story = summarize(hostile_notification(name, Event.OPEN))
+    for text in (story.headline, story.group, story.reason, *(line.text for line in story.lines)):
         assert text.isprintable()
         assert len(text) < 400
     assert one_line(" a\n\tb  ") == "a b"

@@ -1,4 +1,4 @@
-"""Delivers letters: a thread for each listener, in their order, again and again until they are taken."""
+"""Delivers notifications: one thread per notifier sends them in order, each until it is taken, refused or a day old."""
 
 import logging
 import random
@@ -11,162 +11,158 @@ from warren.delivery.backoff import Backoff
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import NO_RESULT, Notification
 from warren.incidents.store.store import IncidentStore
+from warren.snapshot.status import GroupStatus
 
 log = logging.getLogger(__name__)
 
 Send = Callable[[Notification], str | None]
-"""Sends a letter and gives what its receiver calls it, if it says so.
+"""Sends a notification, and returns the receiver's id of it (a receipt) if there is one.
 
-Raises RefusedError when it will never be taken, BusyError when it may be after a while, and anything else when it may
-be at any time. A letter that follows another comes with the receipt of the first about its incident.
+Raises RefusedError if the receiver will never take it, BusyError or anything else if another attempt may succeed.
+A notification that follows another of the same incident comes with the receipt of the first.
 """
 
 BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
-LEAST_WAIT_S = 0.05
-PATIENCE_MS = 86_400_000
-"""After a day a letter is no news any more."""
-LOOK_S = 5.0
+MIN_WAIT_S = 0.05
+MAX_AGE_MS = 86_400_000
+"""A notification that nobody took for a day is given up."""
+POLL_S = 5.0
 STOP_S = 3.0
-TROUBLE_MOST = 500
+MAX_ERROR_CHARS = 500
 
 
 class NotifierDelivery:
-    """Sends one listener's letters; a receiver that is slow or away holds up nobody else's."""
+    """Delivers the notifications of one notifier, so that a slow receiver delays no other notifier."""
 
     def __init__(
         self,
-        listener: str,
-        book: IncidentStore,
+        notifier: str,
+        store: IncidentStore,
         send: Send,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
         may_send: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._listener = listener
-        self._book = book
+        self._notifier = notifier
+        self._store = store
         self._send = send
         self._may_send = may_send
         self._clock_ms = clock_ms
-        self._chance = chance
-        self._is_new = threading.Event()
-        self._closed = False
-        self._is_down = False
+        self._jitter = jitter
+        self._wake = threading.Event()
+        self._is_closed = False
         self._failures = 0
+        """Failed attempts in a row, of any notification."""
         self._resume_ms = 0
-        self._unnoted: dict[str, str | None] = {}
-        """Letters that were sent and could not be put down as such, with their receipts."""
-        self._thread = threading.Thread(target=self._run, name=f"notifier {listener}", daemon=True)
+        self._unrecorded: dict[str, str | None] = {}
+        """Receipts of notifications that were sent but could not be stored as sent, by key."""
+        self._thread = threading.Thread(target=self._run, name=f"notifier {notifier}", daemon=True)
 
     def start(self) -> None:
-        """Begin with what was left from before."""
+        """Start with the notifications that a previous run left."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be a new letter."""
-        self._is_new.set()
+        """Check for new notifications now."""
+        self._wake.set()
 
     def stop(self) -> None:
-        """Send no more; what is left is sent after the next start."""
-        self._closed = True
-        self._is_new.set()
+        """Send no more; the next start continues."""
+        self._is_closed = True
+        self._wake.set()
 
-    def join(self, within_s: float) -> None:
-        """Wait for the letter under way; one that takes longer is sent again, under its key, after the next start."""
-        self._thread.join(max(within_s, 0.0))
+    def join(self, timeout_s: float) -> None:
+        """Wait for the notification being sent; if it takes longer, the next start sends it again with the same key."""
+        self._thread.join(max(timeout_s, 0.0))
 
     def _run(self) -> None:
-        while not self._closed:
+        while not self._is_closed:
             try:
                 wait_s = self.deliver_next()
             except Exception:
-                log.exception("notifier %s: the book of incidents could not be used", self._listener)
-                wait_s = LOOK_S
+                log.exception("notifier %s: the incident store cannot be used", self._notifier)
+                wait_s = POLL_S
             if wait_s > 0:
-                self._is_new.wait(wait_s)
-                self._is_new.clear()
+                self._wake.wait(wait_s)
+                self._wake.clear()
 
     def deliver_next(self) -> float:
-        """Send the letter whose turn it is, if one is due, and say how long there is nothing to do."""
+        """Send the next notification, if one is due; returns the seconds until there may be something to do."""
         now_ms = self._clock_ms()
         pause_s = (self._resume_ms - now_ms) / 1000
-        # A clock that was set back must not hold anything for that long.
+        # A pause longer than we ever make means that the clock was set back.
         if 0 < pause_s <= BACKOFF.longest_s:
             return pause_s
         resting = now_ms + 1, now_ms + round(BACKOFF.longest_s * 1000)
-        letter = self._book.next_notification(self._listener, resting) if self._may_send() else None
-        if letter is None:
+        notification = self._store.next_notification(self._notifier, resting) if self._may_send() else None
+        if notification is None:
             return self._until_next(now_ms)
-        if letter.key in self._unnoted:
-            # It was sent before, only not put down.
-            self._note(letter, self._unnoted[letter.key])
+        if notification.key in self._unrecorded:
+            self._record_sent(notification, self._unrecorded[notification.key])
             return 0.0
         try:
-            receipt = self._send(letter)
+            receipt = self._send(notification)
         except RefusedError as error:
-            self._give_up(letter, now_ms, str(error))
+            self._give_up(notification, now_ms, str(error))
         except BusyError as error:
-            self._try_later(letter, now_ms, str(error), error.wait_s)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the letter is kept
-            self._try_later(letter, now_ms, f"{type(error).__name__}: {error}")
+            self._try_later(notification, now_ms, str(error), error.wait_s)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the notification is kept
+            self._try_later(notification, now_ms, f"{type(error).__name__}: {error}")
         else:
+            if self._failures:
+                log.info("notifier %s: the receiver takes notifications again", self._notifier)
             self._failures = 0
-            self._note(letter, receipt)
-            if self._is_down:
-                log.info("notifier %s: its receiver takes letters again", self._listener)
-            self._is_down = False
+            self._record_sent(notification, receipt)
         return 0.0
 
     def _until_next(self, now_ms: int) -> float:
-        next_ms = self._book.next_attempt_ms(self._listener)
-        wait_s = LOOK_S if next_ms is None else (next_ms - now_ms) / 1000
-        return min(max(wait_s, LEAST_WAIT_S), LOOK_S)
+        next_ms = self._store.next_attempt_ms(self._notifier)
+        wait_s = POLL_S if next_ms is None else (next_ms - now_ms) / 1000
+        return min(max(wait_s, MIN_WAIT_S), POLL_S)
 
-    def _note(self, letter: Notification, receipt: str | None) -> None:
-        self._unnoted[letter.key] = receipt
-        sent_ms = self._clock_ms()
-        # What it said is large, and nobody asks for it any more.
-        self._book.update_notification(
-            letter.key, lambda held: replace(held, sent_ms=sent_ms, receipt=receipt or letter.receipt, result=NO_RESULT)
-        )
-        del self._unnoted[letter.key]
+    def _record_sent(self, notification: Notification, receipt: str | None) -> None:
+        self._unrecorded[notification.key] = receipt
+        # The result is large, and not needed any more.
+        self._update(notification, sent_ms=self._clock_ms(), receipt=receipt or notification.receipt, result=NO_RESULT)
+        del self._unrecorded[notification.key]
 
-    def _try_later(self, letter: Notification, now_ms: int, trouble: str, least_s: float = 0.0) -> None:
-        if now_ms - letter.due_ms > PATIENCE_MS:
-            self._give_up(letter, now_ms, f"not taken for a day; at last: {trouble}")
+    def _try_later(self, notification: Notification, now_ms: int, error: str, min_wait_s: float = 0.0) -> None:
+        if now_ms - notification.due_ms > MAX_AGE_MS:
+            self._give_up(notification, now_ms, f"not taken for a day; the last error: {error}")
             return
-        if not self._is_down:
-            log.warning("notifier %s: %s; it is tried again until it is taken", self._listener, trouble)
-        self._is_down = True
-        # The receiver is left alone the longer the more it fails, and each letter too: one that it will not take does
-        # not keep it from the others.
-        self._resume_ms = now_ms + round(BACKOFF.wait_s(self._failures, least_s, self._chance) * 1000)
+        if not self._failures:
+            log.warning("notifier %s: %s; trying again until it is taken", self._notifier, error)
+        # Both the receiver and the notification back off, so that a notification that the receiver cannot take does
+        # not delay the others.
+        self._resume_ms = now_ms + self._backoff_ms(self._failures, min_wait_s)
         self._failures += 1
-        next_ms = now_ms + round(BACKOFF.wait_s(letter.attempts, least_s, self._chance) * 1000)
-        self._book.update_notification(
-            letter.key,
-            lambda held: replace(
-                held, attempts=letter.attempts + 1, next_attempt_ms=next_ms, last_error=trouble[:TROUBLE_MOST]
-            ),
+        next_ms = now_ms + self._backoff_ms(notification.attempts, min_wait_s)
+        self._update(
+            notification,
+            attempts=notification.attempts + 1,
+            next_attempt_ms=next_ms,
+            last_error=error[:MAX_ERROR_CHARS],
         )
 
-    def _give_up(self, letter: Notification, now_ms: int, trouble: str) -> None:
-        log.error("notifier %s: %s of %s was not sent: %s", self._listener, letter.event, letter.group, trouble)
-        self._book.update_notification(
-            letter.key,
-            lambda held: replace(
-                held,
-                attempts=letter.attempts + 1,
-                given_up_ms=now_ms,
-                last_error=trouble[:TROUBLE_MOST],
-                result=NO_RESULT,
-            ),
+    def _backoff_ms(self, failures: int, min_wait_s: float) -> int:
+        return round(BACKOFF.wait_s(failures, min_wait_s, self._jitter) * 1000)
+
+    def _give_up(self, notification: Notification, now_ms: int, error: str) -> None:
+        what = f"{notification.event} of {notification.group}"
+        log.error("notifier %s: %s was not sent: %s", self._notifier, what, error)
+        attempts = notification.attempts + 1
+        self._update(
+            notification, attempts=attempts, given_up_ms=now_ms, last_error=error[:MAX_ERROR_CHARS], result=NO_RESULT
         )
 
+    def _update(self, notification: Notification, **changes: int | str | GroupStatus) -> None:
+        self._store.update_notification(notification.key, lambda stored: replace(stored, **changes))  # type: ignore[arg-type]
 
-def close_all(postmen: Sequence[NotifierDelivery]) -> None:
-    """Stop them together, so that those who wait for a slow receiver wait at the same time."""
-    for postman in postmen:
-        postman.stop()
+
+def stop_all(deliveries: Sequence[NotifierDelivery]) -> None:
+    """Stop all deliveries together, so that they wait for slow receivers at the same time."""
+    for delivery in deliveries:
+        delivery.stop()
     until = time.monotonic() + STOP_S
-    for postman in postmen:
-        postman.join(until - time.monotonic())
+    for delivery in deliveries:
+        delivery.join(until - time.monotonic())

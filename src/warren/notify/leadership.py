@@ -1,4 +1,4 @@
-"""Whether this Warren notifies: alone always, of several the one that has the lock, and none while nobody can tell."""
+"""Whether this Warren notifies. A single one always does; of several, only the leader, which holds the lock."""
 
 import contextlib
 import logging
@@ -15,206 +15,205 @@ from warren.incidents.store.replicated import ReplicatedStore
 from warren.incidents.store.store import IncidentStore
 from warren.kafka.options import to_librdkafka
 from warren.notify.locks import KafkaLock, Lock, ZooKeeperLock
-from warren.notify.notifiers import office
+from warren.notify.notifiers import delivering
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-FAILURES_MOST = 5
-"""After so many failures to take over another may try."""
-NOTE_MS = 10_000
-"""How often it is said anew that all is as it was, so that readers can tell that nobody says anything any more."""
+CHECK_S = 1.0
+MAX_FAILURES = 5
+"""After so many failed attempts to take over, the lock is left to another Warren."""
+REPORT_MS = 10_000
+"""How often an unchanged state is stored again, so that readers notice when this process is gone."""
 STOP_S = 30.0
 
 
 class Leadership:
-    """Keeps the book and the postmen at work while it is this Warren's turn."""
+    """Runs the incident pipeline and the deliveries while this Warren is the leader.
+
+    A thread checks the lock. A Warren that does not lead follows the replicated store, to be ready to take over.
+    """
 
     def __init__(
         self,
         config: Config,
-        store: Store,
-        book: IncidentStore,
-        lock_of: Callable[[Callable[[], None]], Lock | None] = lambda _: None,
+        snapshots: Store,
+        incidents: IncidentStore,
+        make_lock: Callable[[Callable[[], None]], Lock | None] = lambda _: None,
     ) -> None:
         self._config = config
-        self._store = store
-        self._book = book
-        self._moved = threading.Event()
+        self._snapshots = snapshots
+        self._incidents = incidents
+        self._wake = threading.Event()
         self._mutex = threading.RLock()
-        self._closed = False
-        self._at_work = contextlib.ExitStack()
-        self._keeper: IncidentPipeline | None = None
+        self._is_closed = False
+        self._pipeline: IncidentPipeline | None = None
+        """Set while this Warren leads."""
+        self._deliveries = contextlib.ExitStack()
         self._newest: Manifest | None = None
-        self._said: tuple[str, str] | None = None
-        self._since_ms = self._noted_ms = self._failures = 0
-        self._is_lost = False
-        self._lock = lock_of(self._moved.set)
-        self._say("standby", "it has just started")
-        # Not at once: the start of a Warren must not wait for brokers that are away.
-        self._moved.set()
-        self._thread = threading.Thread(target=self._run, name="notifier duty", daemon=True)
+        self._failures = 0
+        self._is_following = True
+        self._state = ("", "")
+        self._since_ms = self._reported_ms = 0
+        self._lock = make_lock(self._wake.set)
+        self._report("standby", "it has just started")
+        # The thread takes over, not the constructor: the start must not wait for brokers that do not answer.
+        self._wake.set()
+        self._thread = threading.Thread(target=self._run, name="notifier leadership", daemon=True)
         self._thread.start()
 
     def take(self, manifest: Manifest) -> None:
-        """Take up a snapshot, if it is this Warren's turn."""
+        """Process a snapshot, if this Warren is the leader."""
         with self._mutex:
             self._newest = manifest
-            if self._keeper is not None and self._may_send():
+            if self._pipeline is not None and self._has_lock():
                 try:
-                    self._keeper.process(manifest)
+                    self._pipeline.process(manifest)
                 except ReplicationError as error:
                     self._stand_down(str(error))
 
     def _run(self) -> None:
-        while not self._closed:
-            self._moved.wait(LOOK_S)
-            self._moved.clear()
-            if not self._closed:
-                self._look()
+        while not self._is_closed:
+            self._wake.wait(CHECK_S)
+            self._wake.clear()
+            if not self._is_closed:
+                try:
+                    with self._mutex:
+                        self._check()
+                except Exception:
+                    log.exception("checking the leadership failed")
 
-    def _look(self) -> None:
-        try:
-            with self._mutex:
-                self._tend()
-        except Exception:
-            log.exception("whether this Warren notifies could not be looked after")
-
-    def _tend(self) -> None:
-        if not self._may_send():
-            trouble = "" if self._lock is None else self._lock.trouble
-            if self._keeper is not None:
-                self._stand_down(trouble)
+    def _check(self) -> None:
+        if not self._has_lock():
+            error = self._lock.error if self._lock else ""
+            if self._pipeline is not None:
+                self._stand_down(error)
             self._follow()
-            self._say("away" if trouble else "standby", trouble or "another Warren notifies")
+            self._report("away" if error else "standby", error or "another Warren notifies")
             return
-        if self._keeper is not None and not self._book.is_writable:
-            self._stand_down("what it wrote is not sure to be known to the others")
-        if self._keeper is None:
+        if self._pipeline is not None and not self._incidents.is_writable:
+            self._stand_down("the other Warrens may not know what it wrote")
+        if self._pipeline is None:
             self._take_over()
         else:
             self._follow()
-            if self._said is not None:
-                self._say(*self._said)
+            self._report(*self._state)
 
-    def _may_send(self) -> bool:
+    def _has_lock(self) -> bool:
         return self._lock is None or self._lock.is_held()
 
-    def _may_speak(self) -> bool:
-        return self._may_send() and self._book.is_writable
+    def _may_send(self) -> bool:
+        return self._has_lock() and self._incidents.is_writable
 
     def _take_over(self) -> None:
         try:
-            self._book.take_over()
-            self._begin_work()
-        except Exception as error:  # noqa: BLE001 - whatever it is, another may do better
-            self._book.stand_by()
-            self._say("away", str(error))
+            self._incidents.take_over()
+            self._start()
+        except Exception as error:  # noqa: BLE001 - whatever it is, another Warren may succeed
+            self._incidents.stand_by()
+            self._report("away", str(error))
             self._failures += 1
-            if self._lock is not None and self._failures >= FAILURES_MOST:
-                log.error("the lock is given up, so that another Warren may notify")
+            if self._lock is not None and self._failures >= MAX_FAILURES:
+                log.error("taking over failed %d times; the lock is left to another Warren", self._failures)
                 self._failures = 0
                 self._lock.step_back()
             return
         self._failures = 0
-        self._say("alone" if self._lock is None else "active", "")
+        self._report("alone" if self._lock is None else "active", "")
         if self._newest is not None:
             self.take(self._newest)
 
-    def _begin_work(self) -> None:
-        with contextlib.ExitStack() as parts:
-            audiences, wake = parts.enter_context(office(self._config, self._book, self._may_speak))
+    def _start(self) -> None:
+        with contextlib.ExitStack() as deliveries:
+            router, wake = deliveries.enter_context(delivering(self._config, self._incidents, self._may_send))
             days = self._config.pipeline.history_days
-            self._keeper = IncidentPipeline(
-                self._book, self._store, days, audiences, wake, _partially_known(self._config)
+            self._pipeline = IncidentPipeline(
+                self._incidents, self._snapshots, days, router, wake, _partially_known(self._config)
             )
-            self._at_work = parts.pop_all()
+            self._deliveries = deliveries.pop_all()
 
     def _stand_down(self, why: str) -> None:
-        log.warning("this Warren does not notify any more%s", f": {why}" if why else "")
-        self._keeper = None
-        self._at_work.close()
-        self._book.stand_by()
+        log.warning("this Warren no longer notifies%s", f": {why}" if why else "")
+        self._pipeline = None
+        self._deliveries.close()
+        self._incidents.stand_by()
 
     def _follow(self) -> None:
         try:
-            self._book.sync()
-            self._is_lost = False
+            self._incidents.sync()
+            self._is_following = True
         except (ReplicationError, StoreError) as error:
-            if not self._is_lost:
-                log.warning("what other Warrens say about incidents is not known: %s; it is tried again", error)
-            self._is_lost = True
+            if self._is_following:
+                log.warning("incidents of other Warrens cannot be read: %s; trying again", error)
+            self._is_following = False
 
-    def _say(self, state: str, why: str) -> None:
+    def _report(self, state: str, why: str) -> None:
+        """Store the leadership state where the API reads it, when it changes and every `REPORT_MS`."""
         now_ms = time.time_ns() // 1_000_000
-        is_new = (state, why) != self._said
-        if not is_new and 0 <= now_ms - self._noted_ms < NOTE_MS:
+        is_new = (state, why) != self._state
+        if not is_new and 0 <= now_ms - self._reported_ms < REPORT_MS:
             return
         self._since_ms = now_ms if is_new else self._since_ms
         if is_new and state == "away":
-            log.error("nobody is notified by this Warren: %s; it is tried again", why)
-        elif is_new and state == "standby" and self._said is not None:
-            log.info("another Warren notifies; this one is ready to")
-        self._said, self._noted_ms = (state, why), now_ms
+            log.error("this Warren cannot notify: %s; trying again", why)
+        elif is_new and state == "standby" and self._state[0]:
+            log.info("another Warren notifies; this one is on standby")
+        self._state, self._reported_ms = (state, why), now_ms
         with contextlib.suppress(StoreError):
-            self._book.set_leadership(state, self._since_ms, why, now_ms)
+            self._incidents.set_leadership(state, self._since_ms, why, now_ms)
 
     def close(self) -> None:
-        """Stop, and let another take over."""
-        self._closed = True
-        self._moved.set()
+        """Stop, and let another Warren take over."""
+        self._is_closed = True
+        self._wake.set()
         self._thread.join(STOP_S)
         with self._mutex:
-            self._keeper = None
-            self._at_work.close()
+            self._pipeline = None
+            self._deliveries.close()
             if self._lock is not None:
                 self._lock.close()
-            self._say("stopped", "")
+            self._report("stopped", "")
 
 
 @contextlib.contextmanager
-def desk(config: Config, store: Store) -> Iterator[Leadership]:
-    """A desk as the configuration wants it."""
-    made = (
-        ReplicatedStore(store.root, _journal(config)) if config.has_replicated_incidents else IncidentStore(store.root)
-    )
-    try:
-        at_desk = Leadership(config, store, made, lambda wake: _lock(config, wake))
-        try:
-            yield at_desk
-        finally:
-            at_desk.close()
-    finally:
-        made.close()
+def notifying(config: Config, snapshots: Store) -> Iterator[Leadership]:
+    """A Leadership with the store and the lock of a configuration; closed when the block is left."""
+    with contextlib.ExitStack() as parts:
+        if config.has_replicated_incidents:
+            changelog = Changelog(_client_options(config, config.incidents.cluster), config.incidents.topic)
+            incidents: IncidentStore = ReplicatedStore(snapshots.root, changelog)
+        else:
+            incidents = IncidentStore(snapshots.root)
+        parts.callback(incidents.close)
+        leadership = Leadership(config, snapshots, incidents, lambda on_change: _make_lock(config, on_change))
+        parts.callback(leadership.close)
+        yield leadership
 
 
-def _settings(config: Config, cluster: str | None) -> dict[str, str]:
-    """How to reach the cluster that is named, or else the first."""
+def _client_options(config: Config, cluster: str | None) -> dict[str, str]:
+    """Kafka client options for the named cluster, by default the first one."""
     section = config.clusters[cluster] if cluster else next(iter(config.clusters.values()))
     return to_librdkafka(section, config.profile_of(section))
 
 
 def _partially_known(config: Config) -> set[str]:
-    """The clusters of which a Warren does not know all groups that others may have told of."""
+    """Clusters read from the latest offset: other Warrens may have opened incidents of groups unknown here."""
     if not config.has_replicated_incidents:
         return set()
     return {consumer.cluster for consumer in config.consumers.values() if consumer.start_latest}
 
 
-def _journal(config: Config) -> Changelog:
-    return Changelog(_settings(config, config.incidents.cluster), config.incidents.topic)
-
-
-def _lock(config: Config, wake: Callable[[], None]) -> Lock | None:
+def _make_lock(config: Config, on_change: Callable[[], None]) -> Lock | None:
     if not config.has_leader_election:
         return None
     if config.zookeeper is not None:
-        named = config.zookeeper.tls
-        return ZooKeeperLock(config.zookeeper, config.tls[named] if named else None, wake)
+        tls = config.zookeeper.tls
+        return ZooKeeperLock(config.zookeeper, config.tls[tls] if tls else None, on_change)
     lock = config.notifier_lock
     assert lock is not None
-    settings, topic = _settings(config, lock.cluster or config.incidents.cluster), f"{config.incidents.topic}-lock"
-    make = Changelog(settings, topic).create_topic
-    return KafkaLock(settings, topic, lock.group, lock.session_timeout, make, wake)
+    options = _client_options(config, lock.cluster or config.incidents.cluster)
+    topic = f"{config.incidents.topic}-lock"
+    return KafkaLock(
+        options, topic, lock.group, lock.session_timeout, Changelog(options, topic).create_topic, on_change
+    )

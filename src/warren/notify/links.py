@@ -1,26 +1,26 @@
-"""Where people see on the dashboard what a letter is about."""
+"""Links from notifications to the dashboard."""
 
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from warren.incidents.model import Notification
 
-LINK_CHARS = 2000
-"""What every service takes; a name that makes a longer link is not meant for people."""
+MAX_CHARS = 2000
+"""Every service accepts links of this length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Links to the dashboard, for which it must be known where people reach it."""
+    """Makes links, if the dashboard's address (`external-url`) is configured."""
 
     external_url: str | None = None
 
-    def to(self, letter: Notification) -> str:
-        """The page of a letter's group, or of the incidents where a storm is listed; without a dashboard, nothing."""
+    def to(self, notification: Notification) -> str:
+        """The page of the group, or the list of incidents for a storm; empty without an address."""
         if not self.external_url:
             return ""
         site = self.external_url.rstrip("/")
-        group = f"{site}/#/group/{quote(letter.cluster, safe='')}/{quote(letter.group, safe='')}"
-        if letter.is_storm or len(group) > LINK_CHARS:
-            return f"{site}/#/incidents?{urlencode({'cluster': letter.cluster})}"
+        group = f"{site}/#/group/{quote(notification.cluster, safe='')}/{quote(notification.group, safe='')}"
+        if notification.is_storm or len(group) > MAX_CHARS:
+            return f"{site}/#/incidents?{urlencode({'cluster': notification.cluster})}"
         return group

@@ -1,151 +1,159 @@
-"""Of several Warrens one notifies: the one that has the lock, in ZooKeeper or by Kafka."""
+"""The lock that elects the leader of several Warrens: in ZooKeeper, or by membership in a Kafka consumer group."""
 
 import contextlib
 import logging
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from kazoo.client import KazooClient
-from kazoo.exceptions import CancelledError, KazooException
+from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.recipe.lock import Lock as Recipe
+from kazoo.recipe.lock import Lock as LockRecipe
 from kazoo.retry import KazooRetry
 
 from warren.config import Tls, ZooKeeper
 
 log = logging.getLogger(__name__)
 
-Wake = Callable[[], None]
-
-BURROWS_NAME = "lock-"
-"""What Burrow's contenders for the same lock are called, so that it and Warren never notify both."""
+BURROW_NODE_PREFIX = "lock-"
+"""How Burrow names its nodes in the same queue, so that Burrow and Warren never both notify."""
 JOIN_S = 5.0
-REST_S = 15.0
-"""How long one that could not work with the lock leaves it to others."""
+POLL_S = 1.0
+STEP_BACK_S = 15.0
+"""How long a leader that could not do its work leaves the lock to others."""
 
 
-class Lock(Protocol):
-    """Who has it notifies."""
+class Lock(ABC):
+    """At most one Warren holds the lock. A thread competes for it until `close`."""
 
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._is_closed = False
+        self._must_step_back = False
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
+
+    @abstractmethod
     def is_held(self) -> bool:
-        """Whether this one has it, for sure, now."""
-        ...
+        """Whether this Warren certainly holds the lock now."""
 
     @property
-    def trouble(self) -> str:
-        """Why nobody can tell who has it; empty while that is known."""
-        ...
+    @abstractmethod
+    def error(self) -> str:
+        """Why nobody knows who holds the lock; empty while that is known."""
 
     def step_back(self) -> None:
-        """Let another have it, and stand in line again after a while."""
-        ...
+        """Let another Warren take the lock, and compete again after a pause."""
+        self._must_step_back = True
+        self._wake.set()
 
     def close(self) -> None:
-        """Give it up at once, so that another need not wait."""
-        ...
+        """Release the lock at once, so that no other Warren waits until the session expires."""
+        self._is_closed = True
+        self._wake.set()
+
+    @abstractmethod
+    def _compete(self) -> None:
+        """Wait for the lock, or hold it; returns from time to time."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Leave the queue, and the lock."""
+
+    def _failed(self, error: Exception) -> None:
+        """Report an error of `_compete`, which is called again."""
+        log.warning("the lock could not be taken: %r; trying again", error)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            if self._is_closed:
+                return
+            try:
+                if self._must_step_back:
+                    self._release()
+                    self._must_step_back = False
+                    self._wake.wait(STEP_BACK_S)
+                else:
+                    self._compete()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the lock is asked for again
+                if not self._is_closed:
+                    self._failed(error)
+                    self._wake.wait(POLL_S)
 
 
-class ZooKeeperLock:
-    """The lock under root-path, as Burrow's: held for as long as the session is sure to be alive."""
+class ZooKeeperLock(Lock):
+    """Burrow's lock under `root-path`. It counts as held only while the connection is up."""
 
-    def __init__(self, zookeeper: ZooKeeper, tls: Tls | None = None, on_change: Wake = lambda: None) -> None:
+    def __init__(
+        self, zookeeper: ZooKeeper, tls: Tls | None = None, on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(on_change)
         self._path = f"{zookeeper.root_path.rstrip('/')}/notifier"
-        self._where = ", ".join(zookeeper.servers)
-        self._on_change = on_change
-        self._held_by: int | None = None
-        """The session that has it."""
-        self._is_tired = False
-        self._closed = False
-        self._lock: Recipe | None = None
-        self._moved = threading.Event()
-        forever = KazooRetry(max_tries=-1, delay=0.2, max_delay=5)
-        secure = {} if tls is None else _secure(tls)
+        self._servers = ", ".join(zookeeper.servers)
+        self._holding_session: int | None = None
+        self._lock: LockRecipe | None = None
         self._client = KazooClient(
-            ",".join(zookeeper.servers), timeout=zookeeper.timeout, connection_retry=forever, **secure
+            ",".join(zookeeper.servers),
+            timeout=zookeeper.timeout,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.2, max_delay=5),
+            **({} if tls is None else _tls_options(tls)),
         )
-        self._client.add_listener(self._heard)
+        self._client.add_listener(self._state_changed)
         self._client.start_async()
-        self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
         self._thread.start()
 
     def is_held(self) -> bool:
-        """Whether this one has it; not while the connection is away, as the session may have ended."""
+        """Whether this Warren holds the lock. Without a connection the session may have expired, so it does not."""
         session = self._client.client_id
-        return bool(self._client.connected) and session is not None and session[0] == self._held_by
+        return bool(self._client.connected) and session is not None and session[0] == self._holding_session
 
     @property
-    def trouble(self) -> str:
-        """Why nobody can tell who has it."""
-        return "" if self._client.connected else f"ZooKeeper at {self._where} cannot be reached"
+    def error(self) -> str:
+        """Why nobody knows who holds the lock."""
+        return "" if self._client.connected else f"ZooKeeper at {self._servers} cannot be reached"
 
-    def step_back(self) -> None:
-        """Let another have it, and stand in line again after a while."""
-        self._is_tired = True
-        self._moved.set()
-
-    def _heard(self, state: str) -> None:
+    def _state_changed(self, state: str) -> None:
         if state == KazooState.LOST:
-            # The session is over, and with it the lock; it is asked for anew.
-            self._held_by = None
-        self._moved.set()
+            # The lock ends with its session.
+            self._holding_session = None
+        self._wake.set()
         self._on_change()
 
-    def _run(self) -> None:
-        while not self._closed:
-            try:
-                self._go_on()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the lock is asked for again
-                log.warning("the lock %s is asked for again: %r", self._path, error)
-                self._moved.wait(1.0)
-
-    def _go_on(self) -> None:
-        self._moved.clear()
-        if self._is_tired:
-            self._held_by = None
-            self._release()
-            self._is_tired = False
-            self._moved.wait(REST_S)
-        elif self._client.connected and not self.is_held():
-            self._ask()
-        else:
-            self._moved.wait(1.0)
-
-    def _ask(self) -> None:
+    def _compete(self) -> None:
+        if not self._client.connected or self.is_held():
+            self._wake.wait(POLL_S)
+            return
+        # Leave no node of ours in the queue: we would wait for ourselves.
         self._release()
-        self._lock = Recipe(self._client, self._path, socket.gethostname(), extra_lock_patterns=(BURROWS_NAME,))
-        try:
-            if not self._lock.acquire():
-                return
-            # While it stood in line its session may have become another.
-            node = self._client.exists(f"{self._path}/{self._lock.node}")
-        except CancelledError:
+        self._lock = LockRecipe(
+            self._client, self._path, socket.gethostname(), extra_lock_patterns=(BURROW_NODE_PREFIX,)
+        )
+        if not self._lock.acquire():
             return
-        except (KazooException, KazooTimeoutError) as error:
-            log.debug("the lock %s was not to be had: %r", self._path, error)
-            self._moved.wait(0.5)
-            return
+        # The session may have been replaced while the lock waited in the queue.
+        node = self._client.exists(f"{self._path}/{self._lock.node}")
         session = self._client.client_id
         if node is not None and session is not None and node.ephemeralOwner == session[0]:
-            self._held_by = session[0]
-            log.info("has the lock %s: this Warren notifies", self._path)
+            self._holding_session = session[0]
+            log.info("this Warren holds the lock %s, and notifies", self._path)
             self._on_change()
 
     def _release(self) -> None:
-        """Leave no place in line behind, where we would wait for ourselves."""
+        self._holding_session = None
         if self._lock is not None:
             with contextlib.suppress(KazooException, KazooTimeoutError):
                 self._lock.release()
         self._lock = None
 
     def close(self) -> None:
-        """Give it up at once; ZooKeeper ends the session with the connection."""
-        self._closed = True
-        self._held_by = None
-        self._moved.set()
+        """Release the lock at once: ZooKeeper ends the session with the connection."""
+        super().close()
+        self._holding_session = None
         if self._lock is not None:
             self._lock.cancel()
         self._client.stop()
@@ -153,18 +161,21 @@ class ZooKeeperLock:
         self._thread.join(JOIN_S)
 
 
-def _secure(tls: Tls) -> dict[str, object]:
+def _tls_options(tls: Tls) -> dict[str, object]:
     return {
         "use_ssl": True,
-        "certfile": None if tls.certfile is None else str(tls.certfile),
-        "keyfile": None if tls.keyfile is None else str(tls.keyfile),
-        "ca": None if tls.cafile is None else str(tls.cafile),
+        "certfile": tls.certfile and str(tls.certfile),
+        "keyfile": tls.keyfile and str(tls.keyfile),
+        "ca": tls.cafile and str(tls.cafile),
         "verify_certs": not tls.noverify,
     }
 
 
-class KafkaLock:
-    """A consumer group on a topic of one partition: whoever is given the partition has the lock."""
+class KafkaLock(Lock):
+    """A consumer group on a topic with one partition: the member that is assigned the partition holds the lock.
+
+    Kafka's client gives the partition up by itself when its session may have expired.
+    """
 
     def __init__(
         self,
@@ -172,17 +183,15 @@ class KafkaLock:
         topic: str,
         group: str,
         session_timeout_s: int,
-        make_topic: Callable[[], None],
-        on_change: Wake = lambda: None,
+        create_topic: Callable[[], None],
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        self._on_change = on_change
+        super().__init__(on_change)
         self._topic = topic
-        self._make_topic = make_topic
-        self._has_it = False
-        self._is_tired = False
-        self._closed = threading.Event()
-        self._trouble = "the brokers have not answered yet"
-        self._where = settings["bootstrap.servers"]
+        self._create_topic = create_topic
+        self._brokers = settings["bootstrap.servers"]
+        self._is_assigned = False
+        self._error = "the brokers have not answered yet"
         self._consumer = Consumer(
             {
                 **settings,
@@ -191,78 +200,69 @@ class KafkaLock:
                 "heartbeat.interval.ms": session_timeout_s * 1000 // 4,
                 "enable.auto.commit": False,
                 "log_level": 3,
-                "error_cb": self._failed,
+                "error_cb": self._client_error,
             }
         )
-        self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
         self._thread.start()
 
     def is_held(self) -> bool:
-        """Whether this one has it; Kafka's client gives it up by itself when its session may have ended."""
-        return self._has_it
+        """Whether the partition is assigned to this Warren."""
+        return self._is_assigned
 
     @property
-    def trouble(self) -> str:
-        """Why nobody can tell who has it."""
-        return self._trouble
-
-    def step_back(self) -> None:
-        """Let another have it, and stand in line again after a while."""
-        self._is_tired = True
+    def error(self) -> str:
+        """Why nobody knows who holds the lock."""
+        return self._error
 
     def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self._stand_in_line()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the lock is asked for again
-                self._set(trouble=f"the lock is not to be had: {error}")
-                self._closed.wait(2.0)
+        super()._run()
         self._consumer.close()
 
-    def _stand_in_line(self) -> None:
-        self._make_topic()
+    def _compete(self) -> None:
+        self._create_topic()
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
-        while not self._closed.is_set():
+        while not (self._is_closed or self._must_step_back):
             message = self._consumer.poll(0.5)
             error = None if message is None else message.error()
-            if error is not None and not self._has_it:
-                # Perhaps somebody has deleted the topic.
+            if error is not None and not self._is_assigned:
+                # The topic may have been deleted: it is created again.
                 raise KafkaException(error)
-            if self._is_tired:
-                self._consumer.unsubscribe()
-                self._set()
-                self._is_tired = False
-                self._closed.wait(REST_S)
-                return
-            if self._trouble and not self._has_it:
-                # The brokers say when they are gone, but not when they are back.
+            if self._error and not self._is_assigned:
+                # Kafka's client reports when all brokers are down, but not when one is back.
                 self._consumer.list_topics(self._topic, timeout=5.0)
                 self._set()
 
+    def _release(self) -> None:
+        self._consumer.unsubscribe()
+        self._set()
+
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.assign(partitions)
-        # What is in the topic is read by others.
+        # The records are of no interest here.
         consumer.pause(partitions)
-        # A topic that somebody else made may have several.
-        self._set(has_it=any(one.partition == 0 for one in partitions))
+        # A topic that somebody else created may have several partitions: the first is the lock.
+        self._set(is_assigned=any(partition.partition == 0 for partition in partitions))
 
     def _revoked(self, *_: object) -> None:
-        self._set(has_it=False)
+        self._set()
 
-    def _failed(self, error: KafkaError) -> None:
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._has_it:
-            self._set(trouble=f"the brokers at {self._where} cannot be reached")
+    def _client_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._is_assigned:
+            self._set(error=f"the brokers at {self._brokers} cannot be reached")
 
-    def _set(self, *, has_it: bool = False, trouble: str = "") -> None:
-        if has_it and not self._has_it:
-            log.info("has the lock: this Warren notifies")
-        self._has_it, self._trouble = has_it, trouble
+    def _failed(self, error: Exception) -> None:
+        self._set(error=f"the lock could not be taken: {error}")
+
+    def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
+        if is_assigned and not self._is_assigned:
+            log.info("this Warren holds the lock of the topic %s, and notifies", self._topic)
+        self._is_assigned, self._error = is_assigned, error
         self._on_change()
 
     def close(self) -> None:
-        """Leave the group at once."""
-        self._closed.set()
-        self._has_it = False
+        """Leave the consumer group at once."""
+        super().close()
+        self._is_assigned = False
         self._thread.join(JOIN_S)

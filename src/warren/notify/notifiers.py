@@ -1,12 +1,10 @@
-"""All notifiers of a configuration: who listens, and who delivers."""
+"""The notifiers of a configuration: their senders and deliveries, the check of their templates, and samples."""
 
-import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import Protocol
 
 from gotemplate import TemplateError
 from warren.config import Config, Notifier
@@ -14,128 +12,118 @@ from warren.errors import ConfigError, WarrenError
 from warren.incidents.model import Event, Notification
 from warren.incidents.routing import NotificationRouter, NotifierFilter
 from warren.incidents.store.store import IncidentStore
-from warren.notify.delivery import NotifierDelivery, Send, close_all
+from warren.notify.delivery import NotifierDelivery, stop_all
 from warren.notify.links import Links
 from warren.notify.senders.alertmanager import AlertmanagerSender
-from warren.notify.senders.apprise import AppriseSender, service_of
+from warren.notify.senders.apprise import AppriseSender, read_service
 from warren.notify.senders.email import EmailSender
 from warren.notify.senders.http import HttpSender
+from warren.notify.senders.sender import Sender
 from warren.notify.senders.slack import slack_sender
-from warren.notify.templates.render import line_template, templates_of
+from warren.notify.templates.render import inline_template, read_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 log = logging.getLogger(__name__)
 
 
-class Sender(Protocol):
-    """Sends letters, and gives back in the end what it holds."""
-
-    def __call__(self, letter: Notification) -> str | None:
-        """Send a letter as `Send` says."""
-
-    def close(self) -> None:
-        """No more letters come."""
-
-
 @contextmanager
-def office(
-    config: Config, book: IncidentStore, may_send: Callable[[], bool] = lambda: True
+def delivering(
+    config: Config, store: IncidentStore, may_send: Callable[[], bool] = lambda: True
 ) -> Iterator[tuple[NotificationRouter, Callable[[], None]]]:
-    """Postmen at work for every notifier, and who listens; the call wakes them all."""
+    """Run one delivery per notifier; yields their router, and a function that wakes all deliveries."""
     notifiers = list(config.notifiers.values())
     with ExitStack() as parts:
-        postmen = [
-            NotifierDelivery(one.name, book, _sender(one, config, parts), may_send=may_send) for one in notifiers
+        senders = [parts.enter_context(closing(_make_sender(notifier, config))) for notifier in notifiers]
+        deliveries = [
+            NotifierDelivery(notifier.name, store, sender.send, may_send=may_send)
+            for notifier, sender in zip(notifiers, senders, strict=True)
         ]
-        parts.callback(close_all, postmen)
-        for postman in postmen:
-            postman.start()
+        parts.callback(stop_all, deliveries)
+        for delivery in deliveries:
+            delivery.start()
 
         def wake() -> None:
-            for postman in postmen:
-                postman.wake()
+            for delivery in deliveries:
+                delivery.wake()
 
         yield NotificationRouter(map(NotifierFilter.of, notifiers), config.routes), wake
 
 
-def _sender(notifier: Notifier, config: Config, parts: contextlib.ExitStack) -> Send:
-    sender = _SENDERS[notifier.class_name](notifier, Links(config.general.external_url))
-    parts.callback(sender.close)
-    return sender
+class NullSender(Sender):
+    """Sends nothing; logs the message at level debug."""
+
+    def send(self, notification: Notification) -> None:
+        """Log a notification."""
+        message = self._templates.body(notification)
+        log.debug("notifier %s: %s of %s: %s", self._notifier.name, notification.event, notification.group, message)
 
 
-class _Nobody:
-    """Sends nothing; the log shows what it would have been."""
-
-    def __init__(self, notifier: Notifier, links: Links) -> None:
-        self._name = notifier.name
-        self._composer = templates_of(notifier, links)
-
-    def __call__(self, letter: Notification) -> None:
-        log.debug("notifier %s: %s of %s: %s", self._name, letter.event, letter.group, self._composer.body(letter))
-
-    def close(self) -> None:
-        pass
-
-
-_SENDERS: Mapping[str, Callable[[Notifier, Links], Sender]] = {
+_SENDERS: dict[str, Callable[[Notifier, Links], Sender]] = {
     "http": HttpSender,
     "email": EmailSender,
     "slack": slack_sender,
     "alertmanager": AlertmanagerSender,
     "apprise": AppriseSender,
-    "null": _Nobody,
+    "null": NullSender,
 }
 
 
+def _make_sender(notifier: Notifier, config: Config) -> Sender:
+    return _SENDERS[notifier.class_name](notifier, Links(config.general.external_url))
+
+
+def _events(notifier: Notifier) -> list[Event]:
+    """The events to try a notifier with."""
+    return [Event.OPEN, Event.CLOSE] if notifier.wants_close else [Event.OPEN]
+
+
 def check_templates(config: Config) -> list[str]:
-    """What is wrong with the templates and URLs of a configuration, tried on invented incidents; a line each."""
+    """Render all templates and URLs of a configuration with samples; returns one line per mistake."""
     links = Links(config.general.external_url)
     mistakes = []
     for notifier in config.notifiers.values():
         try:
-            _try(notifier, links)
+            _check_notifier(notifier, links)
         except (WarrenError, TemplateError, UnicodeDecodeError) as error:
             mistakes.append(f"notifier.{notifier.name}: {error}")
     return mistakes
 
 
-def _try(notifier: Notifier, links: Links) -> None:
-    composer = templates_of(notifier, links)
-    # Only those of http are templates.
-    urls = {key: getattr(notifier, key) for key in ("url_open", "url_close")} if notifier.class_name == "http" else {}
-    lines = [line_template(url, notifier, key) for key, url in urls.items() if url]
+def _check_notifier(notifier: Notifier, links: Links) -> None:
+    templates = read_templates(notifier, links)
+    # Only the URLs of class http are templates.
+    keys = ("url_open", "url_close") if notifier.class_name == "http" else ()
+    urls = [inline_template(url, notifier, key) for key in keys if (url := getattr(notifier, key))]
     samples = [sample_notification, sample_storm] if notifier.storm_from else [sample_notification]
-    for event in (Event.OPEN, Event.CLOSE) if notifier.wants_close else (Event.OPEN,):
+    for event in _events(notifier):
         for sample in samples:
-            letter = sample(notifier.name, event)
-            composer.rendered(letter)
-            for line in lines:
-                line.render(letter)
+            notification = sample(notifier.name, event)
+            templates.render(notification)
+            for url in urls:
+                url.render(notification)
     if notifier.class_name == "apprise":
-        service_of(notifier)
-
-
-def send_sample(config: Config, name: str) -> list[Event]:
-    """Send an invented incident to one notifier, and its end if it wants to hear that; raises what goes wrong."""
-    notifier = config.notifiers.get(name)
-    if notifier is None:
-        known = ", ".join(sorted(config.notifiers)) or "none"
-        raise WarrenError(f"there is no [notifier.{name}]; there are: {known}")
-    events = [Event.OPEN, Event.CLOSE] if notifier.wants_close else [Event.OPEN]
-    incident, receipt = str(uuid.uuid4()), ""
-    with ExitStack() as parts:
-        send = _sender(notifier, config, parts)
-        for event in events:
-            try:
-                receipt = send(replace(sample_notification(name, event, incident), receipt=receipt)) or receipt
-            except Exception as error:  # noqa: BLE001 - whatever it is, that is the answer
-                raise WarrenError(f"notifier.{name}: {event}: {type(error).__name__}: {error}") from None
-    return events
+        read_service(notifier)
 
 
 def refuse_bad_templates(config: Config) -> None:
-    """A ConfigError for templates that cannot be read: it should not be found out at night."""
+    """Raise a ConfigError for templates with mistakes, so that they are found at the start and not in an incident."""
     mistakes = check_templates(config)
     if mistakes:
         raise ConfigError(mistakes)
+
+
+def send_sample(config: Config, name: str) -> list[Event]:
+    """Send a sample incident to one notifier, and its end if it has `send-close`; returns the events that were sent."""
+    notifier = config.notifiers.get(name)
+    if notifier is None:
+        known = ", ".join(sorted(config.notifiers)) or "none"
+        raise WarrenError(f"there is no [notifier.{name}]; configured notifiers: {known}")
+    incident, receipt = str(uuid.uuid4()), ""
+    with closing(_make_sender(notifier, config)) as sender:
+        for event in _events(notifier):
+            sample = replace(sample_notification(name, event, incident), receipt=receipt)
+            try:
+                receipt = sender.send(sample) or receipt
+            except Exception as error:  # noqa: BLE001 - the user asked what goes wrong
+                raise WarrenError(f"notifier.{name}: {event}: {type(error).__name__}: {error}") from None
+    return _events(notifier)

@@ -102,7 +102,7 @@ def test_of_a_topic_with_several_partitions_only_one_is_the_lock(kafka: Kafka, t
     settings = {"bootstrap.servers": kafka.bootstrap}
     locks = [KafkaLock(settings, topic, f"lock-{topic}", 6, lambda: None) for _ in range(2)]
     try:
-        wait_for(lambda: sum(one.is_held() for one in locks) == 1 and not any(one.trouble for one in locks), "one", 30)
+        wait_for(lambda: sum(one.is_held() for one in locks) == 1 and not any(one.error for one in locks), "one", 30)
         holder = next(one for one in locks if one.is_held())
         holder.step_back()
         wait_for(lambda: any(one.is_held() for one in locks if one is not holder), "the other has it", 30)

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from tests.kit.alertmanager import running_alertmanager
 from tests.kit.receivers import Receiver, receiving
-from tests.notify.notifications import HOSTILE, hostile_letter
+from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.config import Config, Notifier
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
@@ -54,7 +54,7 @@ def seconds_to(moment: str) -> float:
 
 def test_an_incident_is_one_alert_from_its_beginning_to_its_end(alertmanager: str) -> None:
     extras = {"severity": "critical", "on-call": "a", "0day": "b", "empty": "", "cluster": "other"}
-    send = AlertmanagerSender(notifier(alertmanager, extras=extras), Links("https://w"))
+    send = AlertmanagerSender(notifier(alertmanager, extras=extras), Links("https://w")).send
     send(at(Event.OPEN, "g", team="payments", result={"status": "WARN"}))
     [alert] = alerts(alertmanager, group="g")
     assert alert["labels"] == {
@@ -90,19 +90,19 @@ def test_an_alert_lives_until_some_reminders_were_missed(alertmanager: str) -> N
         ("seldom", {"send_interval": 3600}, 4 * 3600),
         ("once", {"send_once": True}, 30 * 86_400),
     ):
-        AlertmanagerSender(notifier(alertmanager, **changes), Links())(at(Event.REMINDER, group))
+        AlertmanagerSender(notifier(alertmanager, **changes), Links()).send(at(Event.REMINDER, group))
         [alert] = alerts(alertmanager, group=group)
         assert least_s - 20 < seconds_to(alert["endsAt"]) <= least_s
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/api/v2/alerts", "/api/v2/alerts/"])
 def test_its_url_may_be_written_in_full(alertmanager: str, ending: str) -> None:
-    AlertmanagerSender(notifier(alertmanager + ending), Links())(at(Event.OPEN, f"url{ending}"))
+    AlertmanagerSender(notifier(alertmanager + ending), Links()).send(at(Event.OPEN, f"url{ending}"))
     assert len(alerts(alertmanager, group=f"url{ending}")) == 1
 
 
 def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> None:
-    send = AlertmanagerSender(notifier(alertmanager), Links("https://w"))
+    send = AlertmanagerSender(notifier(alertmanager), Links("https://w")).send
     storm = replace(sample_storm("am", Event.OPEN), opened_ms=NOW_MS, due_ms=NOW_MS)
     send(storm)
     send(replace(storm, event=Event.REMINDER, group="39 groups"))
@@ -116,19 +116,19 @@ def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> N
 
 @pytest.mark.parametrize("name", [one for one in HOSTILE if len(one) < 100])
 def test_names_of_any_kind_are_labels(alertmanager: str, name: str) -> None:
-    letter = replace(hostile_letter(name, Event.OPEN), opened_ms=NOW_MS)
-    AlertmanagerSender(notifier(alertmanager), Links("https://w"))(letter)
+    letter = replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
+    AlertmanagerSender(notifier(alertmanager), Links("https://w")).send(letter)
     assert len(alerts(alertmanager, group=name, team=name)) == 1
 
 
 def test_that_a_group_is_well_is_no_alert(alertmanager: str) -> None:
-    AlertmanagerSender(notifier(alertmanager), Links())(at(Event.REPORT, "well"))
+    AlertmanagerSender(notifier(alertmanager), Links()).send(at(Event.REPORT, "well"))
     assert alerts(alertmanager, group="well") == []
 
 
 def test_what_it_does_not_take_is_given_up(alertmanager: str) -> None:
     with pytest.raises(RefusedError, match="answered 400"):
-        AlertmanagerSender(notifier(alertmanager), Links())(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
+        AlertmanagerSender(notifier(alertmanager), Links()).send(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def receiver() -> Iterator[Receiver]:
 
 def test_it_says_who_it_is(receiver: Receiver) -> None:
     known = notifier(receiver.url, username="u", password="p", headers={"X-Scope-OrgID": "a"})
-    AlertmanagerSender(known, Links())(at(Event.OPEN, "g"))
+    AlertmanagerSender(known, Links()).send(at(Event.OPEN, "g"))
     assert receiver.got[0].headers["authorization"] == "Basic dTpw"
     assert receiver.got[0].headers["x-scope-orgid"] == "a"
 

@@ -12,9 +12,10 @@ from msgspec import structs
 
 from tests.config.written import SMALLEST
 from tests.kit.receivers import Receiver, receiving
-from tests.notify.notifications import HOSTILE, hostile_letter
+from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.cli import main
 from warren.config import Config, Notifier
+from warren.errors import BusyError
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
@@ -35,7 +36,7 @@ def notifier(receiver: Receiver, **changes: Any) -> Notifier:
 
 
 def say(receiver: Receiver, letter: Notification, **changes: Any) -> Any:
-    AppriseSender(notifier(receiver, **changes), Links("https://w"))(letter)
+    AppriseSender(notifier(receiver, **changes), Links("https://w")).send(letter)
     return receiver.got[-1].json
 
 
@@ -82,7 +83,7 @@ def test_a_template_makes_the_body(tmp_path: Path, receiver: Receiver) -> None:
 
 @pytest.mark.parametrize("name", [*HOSTILE, "@everyone @here"])
 def test_names_of_any_kind_mention_nobody(receiver: Receiver, name: str) -> None:
-    said = say(receiver, hostile_letter(name, Event.OPEN))
+    said = say(receiver, hostile_notification(name, Event.OPEN))
     for text in (said["title"], said["message"]):
         assert "@e" not in text
         assert "@U" not in text
@@ -95,7 +96,7 @@ def test_what_is_not_taken_is_tried_again_and_no_url_is_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     receiver.answers += [500]
-    with pytest.raises(ConnectionError, match="did not take it"):
+    with pytest.raises(BusyError, match="the service did not take the message"):
         say(receiver, OPEN)
     say(receiver, OPEN)
     assert "s3cret" not in caplog.text
@@ -122,7 +123,7 @@ def test_a_url_that_apprise_does_not_know_is_a_mistake_and_is_not_shown(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    assert checked(url) == ["notifier.any: url-open: is no URL that Apprise knows"]
+    assert checked(url) == ["notifier.any: `url-open` is not a URL that Apprise knows"]
     assert "s3cret" not in caplog.text
 
 

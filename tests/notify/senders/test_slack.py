@@ -21,7 +21,7 @@ from warren.config import Config, General, Notifier
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.incidents.store.reader import count_incidents, read_leadership
-from warren.notify.leadership import desk
+from warren.notify.leadership import notifying
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
 from warren.notify.senders.slack import SlackBot, SlackWebhook
@@ -46,7 +46,7 @@ def slack() -> Iterator[Receiver]:
 
 def say(slack: Receiver, letter: Notification, notifier: Notifier = BOT) -> str | None:
     with closing(SlackBot(notifier, LINKS, slack.url)) as bot:
-        return bot(letter)
+        return bot.send(letter)
 
 
 def hook(slack: Receiver, **changes: Any) -> SlackWebhook:
@@ -153,8 +153,8 @@ def test_without_a_first_message_the_next_one_is_posted_anew(slack: Receiver, ev
 
 def test_a_route_names_another_channel(slack: Receiver) -> None:
     say(slack, replace(OPEN, channel="#payments"))
-    hook(slack)(replace(OPEN, channel="#payments"))
-    hook(slack)(OPEN)
+    hook(slack).send(replace(OPEN, channel="#payments"))
+    hook(slack).send(OPEN)
     assert [one.json.get("channel") for one in slack.got] == ["#payments", "#payments", None]
 
 
@@ -165,8 +165,8 @@ def test_a_route_names_another_channel(slack: Receiver) -> None:
         (200, {"ok": False, "error": "invalid_auth"}, RefusedError, "Slack answered invalid_auth"),
         (200, {"ok": False, "error": "ratelimited"}, BusyError, "Slack answered ratelimited"),
         (200, {"ok": False, "error": "fatal_error"}, BusyError, "Slack answered fatal_error"),
-        (200, "<html>", BusyError, "not one of Slack"),
-        (200, [1], BusyError, "not one of Slack"),
+        (200, "<html>", BusyError, "does not come from Slack"),
+        (200, [1], BusyError, "does not come from Slack"),
         (500, "", BusyError, "answered 500"),
         (429, "", BusyError, "answered 429"),
     ],
@@ -198,13 +198,13 @@ def test_a_webhook_says_what_is_wrong_in_a_word(
     caplog.set_level(logging.DEBUG)
     slack.says["/hook/s3cret"], slack.answers, slack.headers = [answer], [status], {"Retry-After": "1"}
     with pytest.raises(expected, match=f"{status} {answer}") as error:
-        hook(slack)(OPEN)
+        hook(slack).send(OPEN)
     assert "s3cret" not in str(error.value) + caplog.text
 
 
 def test_a_webhook_says_the_end_as_well(slack: Receiver) -> None:
     for event in (Event.OPEN, Event.CLOSE):
-        assert hook(slack)(sample_notification("hook", event)) is None
+        hook(slack).send(sample_notification("hook", event))
     assert [one.json["text"][:9] for one in slack.got] == ["🔴 ERR: sa", "✅ OK agai"]
 
 
@@ -277,13 +277,13 @@ def test_a_group_whose_lag_grows_is_told_of_as_the_page_shows(
     assert told.threshold == 2
     told = replace(told, url_open=f"{slack.url}/hook/s3cret", threshold=threshold)
     town = Town(tmp_path / "data")
-    with desk(Config({}, {}, notifiers={"lag": told}), town.cycles.store) as at_desk:
+    with notifying(Config({}, {}, notifiers={"lag": told}), town.cycles.store) as leadership:
         wait_for(lambda: read_leadership(town.data).is_active, "it notifies", 20)
         for turn in range(INTERVALS + 1):
             head = 1000 + 100 * turn
             offset = head if turn == INTERVALS else 900 + turn
             town.turn([(0, "lags", "orders", 0, offset), (0, "reads", "orders", 1, head)], head=head)
-            at_desk.take(town.cycles.manifest(now_ms=town.now_ms))
+            leadership.take(town.cycles.manifest(now_ms=town.now_ms))
         wait_for(lambda: len(slack.got) == len(expected), "all that is told", 20)
     assert [one.json["blocks"][0]["text"]["text"] for one in slack.got] == expected
     assert count_incidents(town.data).notifications == ({("lag", "sent"): 2} if expected else {})

@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from tests.notify.notifications import HOSTILE, hostile_letter, hostile_storm
+from tests.notify.notifications import HOSTILE, hostile_notification, hostile_storm
 from warren.incidents.model import Event
-from warren.notify.senders.slack_message import escaped, message
+from warren.notify.senders.slack_message import escape, to_message
 from warren.notify.templates.sample import sample_notification
 
 
 def test_without_a_dashboard_there_is_no_link() -> None:
-    assert "Open in Warren" not in json.dumps(message(sample_notification("x", Event.OPEN), ""))
+    assert "Open in Warren" not in json.dumps(to_message(sample_notification("x", Event.OPEN), ""))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
-@pytest.mark.parametrize("made", [hostile_letter, hostile_storm])
+@pytest.mark.parametrize("made", [hostile_notification, hostile_storm])
 def test_names_of_any_kind_are_only_names(name: str, event: Event, made: Any) -> None:
-    payload = message(made(name, event), "https://w/?a|b>c")
+    payload = to_message(made(name, event), "https://w/?a|b>c")
     blocks = payload["blocks"]
     assert len(blocks) <= 50
     assert len(blocks[0]["text"]["text"]) <= 150
@@ -37,6 +37,6 @@ def test_names_of_any_kind_are_only_names(name: str, event: Event, made: Any) ->
 
 
 def test_a_text_is_cut_between_characters() -> None:
-    assert escaped("a&b", 20) == "a&amp;b"
-    assert escaped("a&b", 6) == "a…"
-    assert escaped("&&", 6) == "&amp;…"
+    assert escape("a&b", 20) == "a&amp;b"
+    assert escape("a&b", 6) == "a…"
+    assert escape("&&", 6) == "&amp;…"

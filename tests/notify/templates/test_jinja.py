@@ -11,14 +11,14 @@ import pytest
 
 from gotemplate import Limits, TemplateError
 from tests.kit.receivers import receiving
-from tests.notify.notifications import HOSTILE, hostile_letter, hostile_storm
+from tests.notify.notifications import HOSTILE, hostile_notification, hostile_storm
 from warren.config import Config, General, Notifier
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.jinja import parse
-from warren.notify.templates.render import templates_of
+from warren.notify.templates.render import read_templates
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
 LINKS = Links("https://warren.example.com/")
@@ -110,9 +110,9 @@ def notifier(tmp_path: Path, name: str, text: str, url: str = "http://x") -> Not
 @pytest.mark.parametrize("name", ["t.j2", "t.jinja", "t.jinja2"])
 def test_the_end_of_its_name_tells_a_template_of_jinja2_from_one_of_go(tmp_path: Path, name: str) -> None:
     text = "{{ group }}"
-    assert templates_of(notifier(tmp_path, name, text)).rendered(LETTER) == "sample-group"
+    assert read_templates(notifier(tmp_path, name, text)).render(LETTER) == "sample-group"
     with pytest.raises(TemplateError, match='function "group" not defined'):
-        templates_of(notifier(tmp_path, "t.tmpl", text))
+        read_templates(notifier(tmp_path, "t.tmpl", text))
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_a_bad_one_is_found_before_the_start(tmp_path: Path, text: str) -> None:
 
 def test_one_that_fails_at_night_is_replaced_by_plain_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with receiving() as receiver:
-        HttpSender(notifier(tmp_path, "t.j2", "{{ nothing }}", receiver.url))(LETTER)
+        HttpSender(notifier(tmp_path, "t.j2", "{{ nothing }}", receiver.url)).send(LETTER)
     assert receiver.got[0].json["group"] == "sample-group"
-    assert "'nothing' is undefined; a plain message goes out instead" in caplog.text
+    assert "'nothing' is undefined; a plain message is sent instead" in caplog.text
 
 
 def pagerduty(letter: Notification, **general: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def pagerduty(letter: Notification, **general: Any) -> dict[str, Any]:
     )  # fmt: skip
     config = Config({}, {}, general=General(**general), notifiers={"hook": hook})
     assert check_templates(config) == []
-    made = templates_of(hook, Links(config.general.external_url)).rendered(letter)
+    made = read_templates(hook, Links(config.general.external_url)).render(letter)
     assert made is not None
     event: dict[str, Any] = json.loads(made)
     return event
@@ -174,8 +174,8 @@ def test_pagerduty_hears_of_a_storm() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_pagerduty_gets_json_whatever_the_names_are(name: str) -> None:
-    assert pagerduty(hostile_letter(name, Event.CLOSE))["event_action"] == "resolve"
-    payload = pagerduty(hostile_letter(name, Event.OPEN))["payload"]
+    assert pagerduty(hostile_notification(name, Event.CLOSE))["event_action"] == "resolve"
+    payload = pagerduty(hostile_notification(name, Event.OPEN))["payload"]
     assert payload["component"] == name[:400]
     assert len(payload["summary"]) <= 1024, "the most that PagerDuty takes"
     storm = pagerduty(hostile_storm(name, Event.OPEN))["payload"]

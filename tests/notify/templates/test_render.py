@@ -11,7 +11,7 @@ import pytest
 from warren.config import load
 from warren.incidents.model import Event, Notification
 from warren.notify.notifiers import check_templates
-from warren.notify.templates.render import templates_of
+from warren.notify.templates.render import read_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 CLUSTER = """[cluster.local]
@@ -45,7 +45,7 @@ extras = {{ api_key = "REDACTED", app = "burrow" }}
     )
     config = load(tmp_path)
     assert check_templates(config) == []
-    said = templates_of(config.notifiers["default"]).rendered(sample("default", event))
+    said = read_templates(config.notifiers["default"]).render(sample("default", event))
     assert said is not None
     return said
 

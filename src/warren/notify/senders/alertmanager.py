@@ -1,4 +1,4 @@
-"""The alertmanager notifier: an incident is one alert of Prometheus' Alertmanager, which tells people by itself."""
+"""The alertmanager notifier: an incident is one alert in Prometheus' Alertmanager, which notifies people itself."""
 
 import json
 import re
@@ -10,83 +10,84 @@ from warren.config import Notifier
 from warren.delivery.http_client import HttpClient
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
+from warren.notify.senders.sender import Sender
 from warren.notify.summary import summarize
 
 PATH = "/api/v2/alerts"
-ALERT, STORM = "ConsumerGroupLag", "ConsumerGroupLagStorm"
-INTERVALS = 4
-"""How many reminders may be late before an alert ends by itself."""
-LEAST_S = 300
-ONCE_S = 30 * 86_400
-"""How long an alert lives that nobody repeats, unless its end is told."""
+ALERT_NAME, STORM_ALERT_NAME = "ConsumerGroupLag", "ConsumerGroupLagStorm"
+MISSED_REMINDERS = 4
+"""After how many missed reminders an alert ends by itself."""
+MIN_LIFETIME_S = 300
+SEND_ONCE_LIFETIME_S = 30 * 86_400
+"""How long an alert lives that is never repeated, unless it is closed."""
+_SEVERITIES = {"ERR": "critical", "WARN": "warning"}
 
 
-class AlertmanagerSender:
-    """Keeps one alert an incident alive, and ends it."""
+class AlertmanagerSender(Sender):
+    """Keeps one alert per incident alive, and ends it with the incident."""
 
     def __init__(self, notifier: Notifier, links: Links, clock_s: Callable[[], float] = time.time) -> None:
+        super().__init__(notifier, links)
         assert notifier.url_open is not None
         self._url = notifier.url_open.rstrip("/").removesuffix(PATH) + PATH
-        self._notifier = notifier
-        self._links = links
         self._clock_s = clock_s
         self._client = HttpClient.for_notifier(notifier)
 
-    def __call__(self, letter: Notification) -> None:
-        """Send an alert; RefusedError when it will never be taken."""
-        if letter.event is Event.REPORT:
-            # That a group is well is no alert.
+    def send(self, notification: Notification) -> None:
+        """Send a notification as an alert; reports on healthy groups are not alerts, and are dropped."""
+        if notification.event is Event.REPORT:
             return
         alert = {
-            "labels": labels_of(letter, self._notifier.extras),
-            "annotations": _annotations(letter),
-            "startsAt": _moment(letter.opened_ms / 1000),
-            "endsAt": _moment(self._end_s(letter)),
-            "generatorURL": self._links.to(letter),
+            "labels": _labels(notification, self._notifier.extras),
+            "annotations": _annotations(notification),
+            "startsAt": _to_rfc3339(notification.opened_ms / 1000),
+            "endsAt": _to_rfc3339(self._end_s(notification)),
+            "generatorURL": self._links.to(notification),
         }
         self._client.send("POST", self._url, json.dumps([alert], ensure_ascii=False).encode())
 
-    def _end_s(self, letter: Notification) -> float:
-        if letter.event is Event.CLOSE:
-            # After its beginning, whatever the clock did meanwhile.
-            return max(letter.due_ms, letter.opened_ms + 1) / 1000
+    def _end_s(self, notification: Notification) -> float:
+        if notification.event is Event.CLOSE:
+            # Never before the start, even if the clock was set back.
+            return max(notification.due_ms, notification.opened_ms + 1) / 1000
+        if self._notifier.send_once:
+            return self._clock_s() + SEND_ONCE_LIFETIME_S
         interval_s = self._notifier.send_interval or self._notifier.interval
-        return self._clock_s() + (ONCE_S if self._notifier.send_once else max(INTERVALS * interval_s, LEAST_S))
+        return self._clock_s() + max(MISSED_REMINDERS * interval_s, MIN_LIFETIME_S)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._client.close()
 
 
-def labels_of(letter: Notification, extras: Mapping[str, str]) -> dict[str, str]:
-    """What the alert is known by: the same from its first letter to its last, and so without a status or a count."""
-    own = {"alertname": STORM if letter.is_storm else ALERT, "cluster": letter.cluster}
-    if letter.is_storm:
-        # Whose groups they are may change as others join.
-        own |= {"incident": letter.incident}
-    else:
-        own |= {"group": letter.group} | ({"team": letter.team} if letter.team else {})
-    return {_label(name): value for name, value in extras.items() if value} | own
+def _labels(notification: Notification, extras: Mapping[str, str]) -> dict[str, str]:
+    """The alert's identity: the same for all notifications of an incident, so without status and counts."""
+    labels = {_to_label_name(name): value for name, value in extras.items() if value}
+    labels["cluster"] = notification.cluster
+    if notification.is_storm:
+        # Without a team: groups of other teams may join the storm.
+        return labels | {"alertname": STORM_ALERT_NAME, "incident": notification.incident}
+    labels |= {"alertname": ALERT_NAME, "group": notification.group}
+    return labels | ({"team": notification.team} if notification.team else {})
 
 
-def _annotations(letter: Notification) -> dict[str, str]:
-    story = summarize(letter)
-    lines = [f"{line.name}: {line.words}" for line in story.lines]
-    status = letter.result.status
+def _annotations(notification: Notification) -> dict[str, str]:
+    summary = summarize(notification)
+    status = notification.result.status
     return {
-        "summary": story.headline,
-        "description": "\n".join([story.reason, *lines, *([story.more] if story.more else [])]),
+        "summary": summary.headline,
+        "description": "\n".join([summary.reason, *summary.list_lines()]),
         "status": status,
-        "severity": {"ERR": "critical", "WARN": "warning"}.get(status, "none"),
-        "totallag": str(letter.result.totallag),
-        "incident": letter.incident,
+        "severity": _SEVERITIES.get(status, "none"),
+        "totallag": str(notification.result.totallag),
+        "incident": notification.incident,
     }
 
 
-def _label(name: str) -> str:
-    """A name as Prometheus allows it for a label."""
+def _to_label_name(name: str) -> str:
+    """A name with only the characters that Prometheus allows in label names."""
     return re.sub(r"^(?=[0-9])", "_", re.sub(r"[^a-zA-Z0-9_]", "_", name))
 
 
-def _moment(at_s: float) -> str:
+def _to_rfc3339(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""The email notifier: each message is a mail, over TLS where the server has it."""
+"""The email notifier: each notification is a mail, sent over TLS if the server offers it."""
 
 import logging
 import smtplib
@@ -8,64 +8,65 @@ from email.utils import formatdate
 
 from warren.config import Notifier
 from warren.delivery.tls import tls_context
-from warren.errors import RefusedError
+from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Notification
 from warren.notify.links import Links
-from warren.notify.templates.render import MessageTemplates, templates_of
+from warren.notify.senders.sender import Sender
 
 log = logging.getLogger(__name__)
 
 PORT, TLS_PORT = 25, 465
-LOCAL = ("localhost", "127.0.0.1", "::1")
-"""Where a password may go unencrypted."""
+LOCAL_SERVERS = ("localhost", "127.0.0.1", "::1")
+"""Servers that passwords are sent to without encryption."""
+_HEADERS = ("subject", "content-type", "mime-version")
+"""Headers that a template may set."""
 
 
-class EmailSender:
-    """Sends one notifier's letters, each over a connection of its own."""
+class EmailSender(Sender):
+    """Sends mails, each over a connection of its own."""
 
     def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
+        super().__init__(notifier, links)
         assert notifier.server is not None
-        self._notifier = notifier
         self._server = notifier.server
         self._port = notifier.port or PORT
-        self._composer: MessageTemplates = templates_of(notifier, links)
         self._tls = tls_context(extra_ca=notifier.extra_ca, is_verified=not notifier.noverify)
 
-    def __call__(self, letter: Notification) -> None:
-        """Send a letter; RefusedError when the server will never take it."""
-        mail = self.mail(letter)
+    def send(self, notification: Notification) -> None:
+        """Send a notification as a mail."""
+        mail = self.to_mail(notification)
         try:
-            with self._connected() as smtp:
+            with self._connect() as smtp:
                 refused = smtp.send_message(mail)
-            for who, (code, words) in refused.items():
-                # To send it again would send it to the others twice.
-                log.error("notifier %s: %s did not get it: %d %s", self._notifier.name, who, code, _text(words))
+            for address, (code, answer) in refused.items():
+                # Another attempt would send a second mail to the other addresses.
+                name = self._notifier.name
+                log.error("notifier %s: the server refused %s: %d %s", name, address, code, _to_text(answer))
         except smtplib.SMTPRecipientsRefused as error:
-            said = "; ".join(f"{who}: {code} {_text(words)}" for who, (code, words) in error.recipients.items())
-            if all(code >= 500 for code, _ in error.recipients.values()):
-                raise RefusedError(said) from None
-            raise ConnectionError(said) from None
+            answers = [f"{to}: {code} {_to_text(answer)}" for to, (code, answer) in error.recipients.items()]
+            is_final = all(code >= 500 for code, _ in error.recipients.values())
+            raise (RefusedError if is_final else BusyError)("; ".join(answers)) from None
         except (smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
-            said = f"the server answered {error.smtp_code} {_text(error.smtp_error)}"
-            raise (RefusedError if error.smtp_code >= 500 else ConnectionError)(said) from None
+            message = f"the server answered {error.smtp_code} {_to_text(error.smtp_error)}"
+            raise (RefusedError if error.smtp_code >= 500 else BusyError)(message) from None
 
-    def mail(self, letter: Notification) -> EmailMessage:
-        """A letter as a mail: the lines a template begins with, up to an empty one, may be headers."""
-        headers, body = _split(self._composer.body(letter))
+    def to_mail(self, notification: Notification) -> EmailMessage:
+        """A notification as a mail. A template may start with header lines, up to an empty line."""
+        headers, body = _split_headers(self._templates.body(notification))
+        subject = f"{notification.result.status}: {notification.group} on {notification.cluster}"
         mail = EmailMessage()
         mail["From"] = self._notifier.from_ or ""
-        mail["To"] = ", ".join(one.strip() for one in (self._notifier.to or "").split(",") if one.strip())
-        status = letter.result.status
-        mail["Subject"] = headers.get("subject") or _one_line(f"{status}: {letter.group} on {letter.cluster}")
-        mail["Date"] = formatdate(letter.due_ms / 1000)
-        # The same when it is sent again: mailboxes show it once.
-        mail["Message-ID"] = f"<{letter.token}@warren>"
-        mail["X-Warren-Event"] = str(letter.event)
+        mail["To"] = ", ".join(filter(None, map(str.strip, (self._notifier.to or "").split(","))))
+        mail["Subject"] = headers.get("subject") or _to_header(subject)
+        mail["Date"] = formatdate(notification.due_ms / 1000)
+        # The same when it is sent again, so that mailboxes show it once.
+        mail["Message-ID"] = f"<{notification.token}@warren>"
+        mail["X-Warren-Event"] = str(notification.event)
         subtype = "html" if headers.get("content-type", "").lower().startswith("text/html") else "plain"
         mail.set_content(body, subtype=subtype)
         return mail
 
-    def _connected(self) -> smtplib.SMTP:
+    def _connect(self) -> smtplib.SMTP:
         timeout = float(self._notifier.timeout)
         if self._port == TLS_PORT:
             smtp: smtplib.SMTP = smtplib.SMTP_SSL(self._server, self._port, timeout=timeout, context=self._tls)
@@ -83,37 +84,34 @@ class EmailSender:
         return smtp
 
     def _log_in(self, smtp: smtplib.SMTP) -> None:
-        kind = self._notifier.auth_type
-        if not kind:
+        auth_type = self._notifier.auth_type
+        if not auth_type:
             return
         smtp.user, smtp.password = self._notifier.username or "", self._notifier.password or ""
-        if kind == "crammd5":
+        if auth_type == "crammd5":
             smtp.auth("CRAM-MD5", smtp.auth_cram_md5)
-            return
-        if not isinstance(smtp.sock, ssl.SSLSocket) and self._server not in LOCAL:
-            raise ConnectionError("the server has no TLS: a password is not sent there")
-        smtp.auth("PLAIN", smtp.auth_plain)
-
-    def close(self) -> None:
-        """There is nothing to give back."""
+        elif isinstance(smtp.sock, ssl.SSLSocket) or self._server in LOCAL_SERVERS:
+            smtp.auth("PLAIN", smtp.auth_plain)
+        else:
+            raise BusyError("the server does not offer TLS, so the password is not sent")
 
 
-def _split(text: str) -> tuple[dict[str, str], str]:
-    """The headers that a text begins with, and what follows the empty line after them."""
+def _split_headers(text: str) -> tuple[dict[str, str], str]:
+    """The header lines that a text starts with, and the body after them."""
     headers: dict[str, str] = {}
     lines = text.split("\n")
-    for number, line in enumerate(lines):
+    for index, line in enumerate(lines):
         name, colon, value = line.partition(":")
-        if not colon or name.lower() not in ("subject", "content-type", "mime-version"):
-            return headers, "\n".join(lines[number + 1 if headers and not line.strip() else number :])
-        headers[name.lower()] = _one_line(value)
+        if not colon or name.lower() not in _HEADERS:
+            return headers, "\n".join(lines[index + 1 if headers and not line.strip() else index :])
+        headers[name.lower()] = _to_header(value)
     return headers, ""
 
 
-def _one_line(text: str) -> str:
-    """Names come from Kafka: none of them may begin a header of its own."""
+def _to_header(text: str) -> str:
+    """A text without line breaks: names come from Kafka, and none of them may start another header."""
     return " ".join(text.split())
 
 
-def _text(words: bytes | str) -> str:
-    return words.decode("utf-8", "replace") if isinstance(words, bytes) else words
+def _to_text(answer: bytes | str) -> str:
+    return answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer

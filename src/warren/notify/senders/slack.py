@@ -1,7 +1,6 @@
-"""The slack notifier: a webhook that says each message for itself, or a bot that keeps an incident in one thread."""
+"""The slack notifier: a bot that keeps each incident in one thread, or a webhook that posts single messages."""
 
 import json
-from collections.abc import Callable
 
 import httpx
 
@@ -10,141 +9,123 @@ from warren.delivery.http_client import HttpClient
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
-from warren.notify.senders.slack_message import Payload, farewell, from_template, message
+from warren.notify.senders.sender import Sender
+from warren.notify.senders.slack_message import Payload, from_template, to_message, to_short_message
 from warren.notify.summary import one_line
-from warren.notify.templates.render import templates_of
 
 API = "https://slack.com/api"
-TRY_AGAIN = frozenset({"ratelimited", "internal_error", "service_unavailable", "fatal_error", "request_timeout"})
-_CANNOT_CHANGE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
-_CANNOT_ANSWER = frozenset({"message_not_found", "thread_not_found", "cannot_reply_to_message"})
+# Slack's error codes.
+_TRY_AGAIN = frozenset({"ratelimited", "internal_error", "service_unavailable", "fatal_error", "request_timeout"})
+_CANNOT_UPDATE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+_CANNOT_REPLY = frozenset({"message_not_found", "thread_not_found", "cannot_reply_to_message"})
 
 
 class SlackError(RefusedError):
-    """Slack has said no, in a word of its own."""
+    """An error that Slack's API answered, which another attempt would not change."""
 
-    def __init__(self, word: str) -> None:
-        super().__init__(f"Slack answered {word}")
-        self.word = word
+    def __init__(self, code: str) -> None:
+        super().__init__(f"Slack answered {code}")
+        self.code = code
 
 
-class SlackWebhook:
-    """Says each letter where its webhook leads."""
+class SlackSender(Sender):
+    """What the bot and the webhook have in common."""
 
     def __init__(self, notifier: Notifier, links: Links) -> None:
-        assert notifier.url_open is not None
-        self._url = notifier.url_open
-        self._words = _words_of(notifier, links)
+        super().__init__(notifier, links)
         self._client = HttpClient.for_notifier(notifier)
 
-    def __call__(self, letter: Notification) -> None:
-        """Say a letter; RefusedError when Slack will never take it."""
-        payload = self._words(letter)
-        if letter.channel:
-            payload["channel"] = letter.channel
-        self._client.send("POST", self._url, _bytes(payload))
+    def _message(self, notification: Notification) -> Payload:
+        rendered = self._templates.try_render(notification)
+        return to_message(notification, self._links.to(notification)) if rendered is None else from_template(rendered)
+
+    def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> httpx.Response:
+        return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._client.close()
 
 
-class SlackBot:
-    """Says the first letter of an incident in a channel, and those that follow in its thread."""
+class SlackWebhook(SlackSender):
+    """Posts each notification to an incoming webhook."""
+
+    def send(self, notification: Notification) -> None:
+        """Post a notification."""
+        assert self._notifier.url_open is not None
+        channel = {"channel": notification.channel} if notification.channel else {}
+        self._request(self._notifier.url_open, self._message(notification) | channel)
+
+
+class SlackBot(SlackSender):
+    """Posts the first notification of an incident to a channel, and those that follow to its thread."""
 
     def __init__(self, notifier: Notifier, links: Links, api: str | None = None) -> None:
-        self._notifier = notifier
+        super().__init__(notifier, links)
         self._api = api or API
-        self._words = _words_of(notifier, links)
-        self._client = HttpClient.for_notifier(notifier)
 
-    def __call__(self, letter: Notification) -> str | None:
-        """Say a letter, and give where it stands if it begins a thread; RefusedError when Slack will never take it."""
-        payload = self._words(letter) | {"metadata": _metadata(letter)}
-        first = _place(letter.receipt)
+    def send(self, notification: Notification) -> str | None:
+        """Post a notification; returns the position of a message that starts a thread."""
+        # Other programs recognize a message that was sent twice by its key.
+        identity = {"key": notification.token, "incident": notification.incident}
+        metadata = {"metadata": {"event_type": "warren_incident", "event_payload": identity}}
+        message = self._message(notification) | metadata
+        first = _read_receipt(notification.receipt)
         if first is None:
-            return self._post(payload | {"channel": letter.channel or self._notifier.channel})
-        if letter.event is Event.CLOSE:
-            self._rewrite(first, payload)
-            payload = farewell(letter) | {"metadata": _metadata(letter)}
-        thread = {"channel": first["channel"], "thread_ts": first["ts"], "reply_broadcast": letter.event is Event.WORSE}
+            return self._post(message | {"channel": notification.channel or self._notifier.channel})
+        if notification.event is Event.CLOSE:
+            self._update(first, message)
+            message = to_short_message(notification) | metadata
+        is_worse = notification.event is Event.WORSE
         try:
-            # Last, so that nothing is said twice when what is before it has to be tried again.
-            self._post(payload | thread)
+            # The reply is posted last: if the update has to be tried again, nothing is posted twice.
+            self._post(message | {"channel": first["channel"], "thread_ts": first["ts"], "reply_broadcast": is_worse})
         except SlackError as error:
-            if error.word not in _CANNOT_ANSWER:
+            if error.code not in _CANNOT_REPLY:
                 raise
-            return self._post(payload | {"channel": first["channel"]})
+            return self._post(message | {"channel": first["channel"]})
         return None
 
-    def _rewrite(self, first: Payload, payload: Payload) -> None:
-        """Make the first message of an incident say how it ended, if it may still be changed."""
-        # Blocks that are not named would stay.
+    def _update(self, first: Payload, message: Payload) -> None:
+        """Replace the first message of an incident with the closing one, if Slack still allows it."""
+        # Blocks that an update does not mention would stay.
         empty: Payload = {"blocks": [], "attachments": []}
         try:
-            self._ask("chat.update", empty | payload | first)
+            self._call("chat.update", empty | message | first)
         except SlackError as error:
-            if error.word not in _CANNOT_CHANGE:
+            if error.code not in _CANNOT_UPDATE:
                 raise
 
-    def _post(self, payload: Payload) -> str:
-        said = self._ask("chat.postMessage", payload)
-        return json.dumps({"channel": said.get("channel"), "ts": said.get("ts")})
+    def _post(self, message: Payload) -> str:
+        answer = self._call("chat.postMessage", message)
+        return json.dumps({"channel": answer.get("channel"), "ts": answer.get("ts")})
 
-    def _ask(self, method: str, payload: Payload) -> Payload:
+    def _call(self, method: str, payload: Payload) -> Payload:
         headers = {"Authorization": f"Bearer {self._notifier.token}", "Content-Type": "application/json; charset=utf-8"}
-        said = _said(self._client.send("POST", f"{self._api}/{method}", _bytes(payload), headers))
-        if said.get("ok") is True:
-            return said
-        word = one_line(str(said.get("error")))
-        if word in TRY_AGAIN:
-            raise BusyError(f"Slack answered {word}")
-        raise SlackError(word)
+        response = self._request(f"{self._api}/{method}", payload, headers)
+        try:
+            answer = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise BusyError("the answer does not come from Slack")
+        if answer.get("ok") is True:
+            return answer
+        code = one_line(str(answer.get("error")))
+        if code in _TRY_AGAIN:
+            raise BusyError(f"Slack answered {code}")
+        raise SlackError(code)
 
-    def close(self) -> None:
-        """Give the connection back."""
-        self._client.close()
 
-
-def slack_sender(notifier: Notifier, links: Links) -> SlackWebhook | SlackBot:
-    """A bot where there is a token for it, else a webhook."""
+def slack_sender(notifier: Notifier, links: Links) -> SlackSender:
+    """A bot if the notifier has a token, otherwise a webhook."""
     return SlackBot(notifier, links) if notifier.token else SlackWebhook(notifier, links)
 
 
-def _words_of(notifier: Notifier, links: Links) -> Callable[[Notification], Payload]:
-    """How a notifier says a letter: by its template, or in our own form where it has none or that fails."""
-    composer = templates_of(notifier, links)
-
-    def words(letter: Notification) -> Payload:
-        made = composer.made(letter)
-        return message(letter, links.to(letter)) if made is None else from_template(made)
-
-    return words
-
-
-def _metadata(letter: Notification) -> Payload:
-    """By which another program can tell a message that was sent again."""
-    return {"event_type": "warren_incident", "event_payload": {"key": letter.token, "incident": letter.incident}}
-
-
-def _place(receipt: str) -> Payload | None:
-    """Where the first message of an incident stands; None when it was never said."""
+def _read_receipt(receipt: str) -> Payload | None:
+    """The channel and timestamp of the first message of an incident; None if there is none."""
     try:
-        held = json.loads(receipt)
-        return {"channel": held["channel"], "ts": held["ts"]} if held["channel"] and held["ts"] else None
+        first = json.loads(receipt)
+        return {"channel": first["channel"], "ts": first["ts"]} if first["channel"] and first["ts"] else None
     except (ValueError, TypeError, KeyError):
         return None
-
-
-def _said(answer: httpx.Response) -> Payload:
-    try:
-        said = answer.json()
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        raise BusyError("the answer is not one of Slack")
-    return said
-
-
-def _bytes(payload: Payload) -> bytes:
-    return json.dumps(payload, ensure_ascii=False).encode()

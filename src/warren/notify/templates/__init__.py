@@ -1,1 +1,1 @@
-"""Message templates: Burrow's in Go's text/template, and Jinja2."""
+"""Templates of notifications: Go templates as in Burrow, and Jinja2."""

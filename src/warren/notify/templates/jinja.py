@@ -1,4 +1,4 @@
-"""Templates in Jinja2: in a sandbox, where a name that is not there is a mistake, and within bounds."""
+"""Jinja2 templates: sandboxed, strict about undefined names, and limited in steps and output."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SUFFIXES = (".j2", ".jinja", ".jinja2")
 
 @dataclass(frozen=True, slots=True)
 class JinjaTemplate:
-    """A template that has been read; one thread at a time may render it."""
+    """A parsed Jinja2 template; only one thread at a time may render it."""
 
     name: str
     template: Template
@@ -30,68 +30,69 @@ class JinjaTemplate:
     links: Links
     limits: Limits
 
-    def render(self, letter: Notification) -> str:
-        """What the template says of a letter; a TemplateError says why it cannot."""
+    def render(self, notification: Notification) -> str:
+        """Render a notification; a TemplateError says why it fails."""
         budget = Budget(self.limits)
         assert isinstance(self.template.environment, _Sandbox)
         self.template.environment.budget = budget
         try:
-            for piece in self.template.root_render_func(self.template.new_context(names_of(letter, self))):
+            for piece in self.template.root_render_func(self.template.new_context(variables(notification, self))):
                 budget.write(piece)
         except RecursionError:
             raise TemplateError(self.name, 1, "macros call each other too deeply") from None
-        except Exception as error:  # noqa: BLE001 - a template can make any error there is
+        except Exception as error:  # noqa: BLE001 - a template can raise anything
             line = _line(error.__traceback__, self.template)
             raise TemplateError(self.name, line, str(error) or type(error).__name__) from None
         return budget.output()
 
 
 def parse(text: str, name: str, extras: Mapping[str, str], links: Links, limits: Limits | None = None) -> JinjaTemplate:
-    """Read a template; a TemplateError says what is wrong with it and on which line."""
+    """Parse a template; a TemplateError names the mistake and its line."""
     sandbox = _Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     try:
         return JinjaTemplate(name, sandbox.from_string(text), extras, links, limits or Limits())
     except TemplateSyntaxError as error:
-        raise TemplateError(name, error.lineno, error.message or "cannot be read") from None
+        raise TemplateError(name, error.lineno, error.message or "the template cannot be parsed") from None
     except RecursionError:
         raise TemplateError(name, 1, "nested too deeply") from None
-    except Exception as error:  # noqa: BLE001 - what is constant is computed here already
+    except Exception as error:  # noqa: BLE001 - constant expressions are already evaluated here
         raise TemplateError(name, 1, str(error) or type(error).__name__) from None
 
 
-def names_of(letter: Notification, template: JinjaTemplate) -> dict[str, Any]:
-    """All that a template can speak of."""
-    result = msgspec.to_builtins(letter.result)
-    alone = {
-        "group": letter.group,
+def variables(notification: Notification, template: JinjaTemplate) -> dict[str, Any]:
+    """All names that a template can use."""
+    result = msgspec.to_builtins(notification.result)
+    group = {
+        "group": notification.group,
         "status": result["status"],
         "totallag": result["totallag"],
         "partitions": len(result["partitions"]),
     }
-    groups, group_count = result.pop("groups", [alone]), result.pop("group_count", 1)
+    # Only a storm has these keys, which the API's status does not have.
+    groups, group_count = result.pop("groups", [group]), result.pop("group_count", 1)
     return {
-        "cluster": letter.cluster,
-        "group": letter.group,
-        "id": letter.incident,
-        "start": datetime.fromtimestamp(letter.opened_ms / 1000, UTC),
-        "event": str(letter.event),
+        "cluster": notification.cluster,
+        "group": notification.group,
+        "id": notification.incident,
+        "start": datetime.fromtimestamp(notification.opened_ms / 1000, UTC),
+        "event": str(notification.event),
         "status": result["status"],
-        "why": letter.reason,
-        "team": letter.team,
-        "channel": letter.channel,
+        "why": notification.reason,
+        "team": notification.team,
+        "channel": notification.channel,
         "extras": template.extras,
-        "key": letter.token,
-        "link": template.links.to(letter),
+        "key": notification.token,
+        "link": template.links.to(notification),
         "result": result,
         "groups": groups,
         "group_count": group_count,
     }
 
 
-class _Counted(CodeGenerator):
-    """Makes each entry into a block, and so each turn of a loop and each call of a macro, a step of the budget.
+class _CountingGenerator(CodeGenerator):
+    """Spends a step of the budget at each entry into a block: each iteration of a loop, each call of a macro.
 
-    What one operation of Python makes is not bounded, such as a text times a number or a very wide filter.
+    A single Python operation is not limited, such as a string times a number or a very wide filter.
     """
 
     def blockvisit(self, nodes: Iterable[Node], frame: Frame) -> None:
@@ -100,12 +101,12 @@ class _Counted(CodeGenerator):
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    code_generator_class = _Counted
+    code_generator_class = _CountingGenerator
     budget = Budget(Limits())
 
 
 def _line(trace: TracebackType | None, template: Template) -> int:
-    """The line of the template that was at work; the first where none is known."""
+    """The line of the template that raised; 1 if it is unknown."""
     line = 1
     while trace is not None:
         if trace.tb_frame.f_globals.get("__jinja_template__") is template:
