@@ -102,11 +102,10 @@ class Incident:
         """The ids that its notifications are stored under: its own, and those of the storms that included it."""
         return sorted({self.id, *(notified.storm for notified in self.notified.values() if notified.storm)})
 
-    def with_storm(self, notifier: str, storm: str) -> "Incident":
-        """The incident, included in a storm that a notifier is sent."""
-        return replace(
-            self, notified={**self.notified, notifier: structs.replace(self.notified[notifier], storm=storm)}
-        )
+    def with_storms(self, storms: Mapping[str, str]) -> "Incident":
+        """The incident, included in the storms that some notifiers are notified of."""
+        included = {name: structs.replace(self.notified[name], storm=storm) for name, storm in storms.items()}
+        return replace(self, notified={**self.notified, **included})
 
     def with_status(self, status: Status, now_ms: int) -> "Incident":
         """The incident with another status; of very many changes the first and the last are kept."""

@@ -1,74 +1,72 @@
-"""Builds notifications: of an incident, of a storm with all its groups, and reports of groups that are OK."""
+"""Builds notifications: of incidents, of storms with all their groups, and reports of groups that are OK."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from warren.domain.status import Status
+from warren.incidents.evaluation import Evaluation
 from warren.incidents.model import DueNotification, Event, Incident, Notification, StormGroup, StormStatus
-from warren.incidents.routing import Recipients
 from warren.incidents.storms import Storm
-from warren.snapshot.status import GroupResult, GroupStatus, Name, Row
+from warren.snapshot.status import Name, missing_group
 
 MAX_STORM_GROUPS = 200
 """How many groups of a storm are listed, the most severe first."""
 MAX_STORM_PARTITIONS = 20
 
 
-def incident_notification(
-    incident: Incident, due: DueNotification, recipients: Recipients, status: GroupStatus, now_ms: int
-) -> Notification:
-    """A notification of one incident."""
-    return Notification(
-        key=f"{incident.id}/{due.notifier}/{due.sequence}",
-        notifier=due.notifier,
-        event=due.event,
-        incident=incident.id,
-        sequence=due.sequence,
-        cluster=incident.cluster,
-        group=incident.group,
-        opened_ms=incident.opened_ms,
-        due_ms=now_ms,
-        reason=due.reason,
-        result=replace(status, status=incident.status.name) if due.event is Event.CLOSE else status,
-        team=recipients.team,
-        channel=recipients.channels.get(due.notifier, ""),
-    )
+def build_notifications(evaluation: Evaluation) -> list[Notification]:
+    """All notifications that are due for a snapshot."""
+    notifications = [
+        _group_notification(evaluation, decision.name, None, due)
+        for decision in evaluation.decisions
+        for due in decision.due
+        if due.event is Event.REPORT
+    ]
+    notifications += [
+        _group_notification(evaluation, pending.incident.name, pending.incident, pending.due)
+        for pending in evaluation.storms.single
+    ]
+    open_incidents = {incident.id: incident for incident in evaluation.open_incidents.values()}
+    silenced = evaluation.silenced_incidents
+    for update in evaluation.storms.updates:
+        if update.due is not None:
+            ids = evaluation.storms.open_storms.members.get(update.storm.id, frozenset()) - silenced
+            incidents = [open_incidents[incident_id] for incident_id in sorted(ids) if incident_id in open_incidents]
+            notifications.append(_storm_notification(evaluation, update.storm, incidents, update.due))
+    return notifications
 
 
-def report_notification(
-    name: Name, due: DueNotification, recipients: Recipients, status: GroupStatus, now_ms: int
+def _group_notification(
+    evaluation: Evaluation, name: Name, incident: Incident | None, due: DueNotification
 ) -> Notification:
-    """A report of a group that is OK; it belongs to no incident."""
+    """A notification of an incident, or without one the report of a group."""
     cluster, group = name
+    status = evaluation.results[name].status if name in evaluation.results else missing_group(name)
+    report_key = f"report/{cluster}/{group}/{due.notifier}/{evaluation.now_ms}"
     return Notification(
-        key=f"report/{cluster}/{group}/{due.notifier}/{now_ms}",
+        key=f"{incident.id}/{due.notifier}/{due.sequence}" if incident else report_key,
         notifier=due.notifier,
         event=due.event,
-        incident="",
+        incident=incident.id if incident else "",
         sequence=due.sequence,
         cluster=cluster,
         group=group,
-        opened_ms=now_ms,
-        due_ms=now_ms,
+        opened_ms=incident.opened_ms if incident else evaluation.now_ms,
+        due_ms=evaluation.now_ms,
         reason=due.reason,
-        result=status,
-        team=recipients.team,
-        channel=recipients.channels.get(due.notifier, ""),
+        result=replace(status, status=incident.status.name) if incident and due.event is Event.CLOSE else status,
+        team=evaluation.recipients[name].team,
+        channel=evaluation.recipients[name].channels.get(due.notifier, ""),
     )
 
 
-def storm_notification(
-    storm: Storm,
-    due: DueNotification,
-    incidents: Sequence[Incident],
-    rows: Mapping[Name, Row],
-    results: Mapping[Name, GroupResult],
-    recipients: Mapping[Name, Recipients],
-    now_ms: int,
+def _storm_notification(
+    evaluation: Evaluation, storm: Storm, incidents: Sequence[Incident], due: DueNotification
 ) -> Notification:
-    """A notification of a storm, with the open incidents of its groups."""
-    status = _storm_status(storm, incidents, rows, results)
+    """A notification of a storm with the open incidents of its groups."""
+    status = _storm_status(evaluation, storm, incidents)
+    recipients = evaluation.recipients
     teams = {recipients[incident.name].team for incident in incidents if incident.name in recipients}
     return Notification(
         key=f"{storm.id}/{due.notifier}/{due.sequence}",
@@ -79,7 +77,7 @@ def storm_notification(
         cluster=storm.cluster,
         group=status.group,
         opened_ms=storm.opened_ms,
-        due_ms=now_ms,
+        due_ms=evaluation.now_ms,
         reason=due.reason,
         result=status,
         team=teams.pop() if len(teams) == 1 else "",
@@ -87,28 +85,20 @@ def storm_notification(
     )
 
 
-def _storm_status(
-    storm: Storm, incidents: Sequence[Incident], rows: Mapping[Name, Row], results: Mapping[Name, GroupResult]
-) -> StormStatus:
+def _storm_status(evaluation: Evaluation, storm: Storm, incidents: Sequence[Incident]) -> StormStatus:
     """The status of all groups of a storm, in the shape of a single group's."""
-    groups = sorted(
-        (
-            StormGroup(
-                incident.group,
-                incident.status.name,
-                rows.get(incident.name, {}).get("totallag", 0),
-                incident.partition_count,
-            )
-            for incident in incidents
-        ),
-        key=lambda group: (-Status[group.status], -group.totallag, group.group),
-    )
-    statuses = [results[incident.name].status for incident in incidents if incident.name in results]
+    rows, results = evaluation.rows, evaluation.results
+    groups = [
+        StormGroup(each.group, each.status.name, rows.get(each.name, {}).get("totallag", 0), each.partition_count)
+        for each in incidents
+    ]
+    groups.sort(key=lambda group: (-Status[group.status], -group.totallag, group.group))
+    statuses = [results[each.name].status for each in incidents if each.name in results]
     partitions = sorted(
         (partition for status in statuses for partition in status.partitions),
         key=lambda partition: (-Status[partition.status], -partition.current_lag),
     )
-    farthest = [status.maxlag for status in statuses if status.maxlag is not None]
+    maxlags = [status.maxlag for status in statuses if status.maxlag is not None]
     count = len(groups) or storm.total
     return StormStatus(
         cluster=storm.cluster,
@@ -116,8 +106,8 @@ def _storm_status(
         status=max((incident.status for incident in incidents), default=Status.OK).name,
         complete=min((status.complete for status in statuses), default=1.0),
         partitions=partitions[:MAX_STORM_PARTITIONS],
-        partition_count=sum(rows[incident.name]["partitions"] for incident in incidents if incident.name in rows),
-        maxlag=max(farthest, key=lambda partition: partition.current_lag, default=None),
+        partition_count=sum(rows[each.name]["partitions"] for each in incidents if each.name in rows),
+        maxlag=max(maxlags, key=lambda partition: partition.current_lag, default=None),
         totallag=sum(group.totallag for group in groups),
         groups=groups[:MAX_STORM_GROUPS],
         group_count=count,

@@ -6,8 +6,8 @@
 """
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,95 +15,32 @@ import pyarrow.compute as pc
 
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.model import BadPartition, Decision, Event, GroupState, Incident, Notification, Notified
-from warren.incidents.notifications import incident_notification, report_notification, storm_notification
-from warren.incidents.routing import NotificationRouter, Recipients
-from warren.incidents.silences import OperatorActions, is_silenced
+from warren.incidents.evaluation import Evaluation, PipelineState
+from warren.incidents.model import BadPartition, GroupState, Incident
+from warren.incidents.notifications import build_notifications
+from warren.incidents.routing import NotificationRouter
+from warren.incidents.silences import is_silenced
 from warren.incidents.store.store import IncidentStore, StoreUpdate
-from warren.incidents.storms import OpenStorms, StormOutcome
+from warren.incidents.storms import OpenStorms
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.status import GroupResult, GroupStatus, Name, Row, missing_group, read_group_results
+from warren.snapshot.status import GroupResult, Name, Row, read_group_results
 from warren.snapshot.store import Store
 
 MAX_PARTITIONS = 20
 """How many of an incident's partitions are stored, the most severe first."""
-NO_STORMS = StormOutcome((), (), (), OpenStorms())
 DAY_MS = 86_400_000
 CLEANUP_MS = 3_600_000
 """How often expired incidents and notifications are deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineState:
-    """What is kept in memory from one snapshot to the next."""
-
-    incidents: Mapping[Name, Incident] = field(default_factory=dict)
-    """The open incidents."""
-    storms: OpenStorms = field(default_factory=OpenStorms)
-    reported: Mapping[Name, Mapping[str, Notified]] = field(default_factory=dict)
-    """The reports on groups that are OK, by notifier."""
-    seen: frozenset[Name] = frozenset()
-    """The groups of partially known clusters that this Warren has seen itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """One snapshot on its way through the steps: what is read before them, then what each adds."""
-
-    now_ms: int
-    state: PipelineState
-    actions: OperatorActions
-    router: NotificationRouter
-    rows: Mapping[Name, Row]
-    """The groups that are not OK, those with an open incident, and all others if any notifier wants reports."""
-    unknown_clusters: Collection[str]
-    partially_known: Collection[str]
-    """Clusters with groups that this Warren may not know, because it did not read their past commits."""
-    read_results: Callable[[Iterable[Row]], Mapping[Name, GroupResult]]
-    """Reads the partitions of groups from the snapshot."""
-
-    verdicts: Mapping[Name, Status | None] = field(default_factory=dict)
-    recipients: Mapping[Name, Recipients] = field(default_factory=dict)
-    silenced: Collection[Name] = ()
-    decisions: Sequence[Decision] = ()
-    storms: StormOutcome = NO_STORMS
-    results: Mapping[Name, GroupResult] = field(default_factory=dict)
-    incidents: Sequence[Incident] = ()
-    notifications: Sequence[Notification] = ()
-
-    @property
-    def open_incidents(self) -> Mapping[Name, Incident]:
-        """The incidents that are open from now on."""
-        changed = {incident.name: incident for incident in self.incidents}
-        incidents = {**self.state.incidents, **changed} if changed else self.state.incidents
-        return {name: incident for name, incident in incidents.items() if incident.closed_ms is None}
-
-    @property
-    def silenced_incidents(self) -> set[str]:
-        """The ids of the silenced incidents that were open before."""
-        return {self.state.incidents[name].id for name in self.silenced if name in self.state.incidents}
-
-    def next_state(self) -> PipelineState:
-        """What is kept for the next snapshot."""
-        reported = {decision.name: decision.state.reported for decision in self.decisions}
-        return PipelineState(
-            self.open_incidents,
-            self.storms.open_storms,
-            {name: reports for name, reports in {**self.state.reported, **reported}.items() if reports},
-            self.state.seen,
-        )
-
-
 def with_acknowledgements(evaluation: Evaluation) -> Evaluation:
     """The open incidents with their acknowledgements of now."""
-    acknowledgements = evaluation.actions.acknowledgements
-    incidents = {}
-    for name, incident in evaluation.state.incidents.items():
-        acknowledgement = acknowledgements.get(incident.id)
-        acknowledged_ms = None if acknowledgement is None else acknowledgement.at_ms
-        is_same = incident.acknowledged_ms == acknowledged_ms
-        incidents[name] = incident if is_same else replace(incident, acknowledged_ms=acknowledged_ms)
+    times = {incident_id: each.at_ms for incident_id, each in evaluation.actions.acknowledgements.items()}
+    incidents = {
+        name: replace(incident, acknowledged_ms=times.get(incident.id))
+        for name, incident in evaluation.state.incidents.items()
+    }
     return replace(evaluation, state=replace(evaluation.state, incidents=incidents))
 
 
@@ -184,28 +121,7 @@ def with_incidents(evaluation: Evaluation) -> Evaluation:
 
 def with_notifications(evaluation: Evaluation) -> Evaluation:
     """Build the notifications of incidents and storms, and the reports."""
-    rows, results, recipients = evaluation.rows, evaluation.results, evaluation.recipients
-    now_ms, storms = evaluation.now_ms, evaluation.storms
-
-    def status_of(name: Name) -> GroupStatus:
-        return results[name].status if name in results else missing_group(name)
-
-    notifications = [
-        report_notification(name, due, recipients[name], status_of(name), now_ms)
-        for name, due in ((decision.name, due) for decision in evaluation.decisions for due in decision.due)
-        if due.event is Event.REPORT
-    ]
-    notifications += [
-        incident_notification(incident, due, recipients[incident.name], status_of(incident.name), now_ms)
-        for incident, due in ((pending.incident, pending.due) for pending in storms.single)
-    ]
-    due_storms = [(update.storm, update.due) for update in storms.updates if update.due is not None]
-    by_id = {incident.id: incident for incident in evaluation.open_incidents.values()} if due_storms else {}
-    for storm, due in due_storms:
-        ids = storms.open_storms.members.get(storm.id, frozenset()) - evaluation.silenced_incidents
-        members = [by_id[incident_id] for incident_id in sorted(ids) if incident_id in by_id]
-        notifications.append(storm_notification(storm, due, members, rows, results, recipients, now_ms))
-    return replace(evaluation, notifications=notifications)
+    return replace(evaluation, notifications=build_notifications(evaluation))
 
 
 STEPS: Sequence[Callable[[Evaluation], Evaluation]] = (
@@ -284,7 +200,7 @@ class IncidentPipeline:
                     [update.storm for update in updates if update.has_ended],
                 )
             )
-        self._state = evaluation.next_state()
+        self._state = evaluation.next_state
         if evaluation.notifications:
             self._on_notifications()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from warren.domain.status import Status
-from warren.incidents.model import Decision, DueNotification, Event, Incident, Notified, NotifierPolicy
+from warren.incidents.model import Decision, DueNotification, Event, GroupState, Incident, Notified, NotifierPolicy
 from warren.incidents.routing import Recipients
 from warren.snapshot.status import Name
 
@@ -76,14 +76,6 @@ class RemainingGroups:
     unsilenced: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedNotifications:
-    """What is sent: notifications of single incidents, and updates of storms."""
-
-    single: tuple[PendingNotification, ...]
-    storms: tuple[StormUpdate, ...] = ()
-
-
 def group_notifications(
     policy: NotifierPolicy,
     key: StormKey,
@@ -93,8 +85,8 @@ def group_notifications(
     recent: int,
     now_ms: int,
     new_id: Callable[[], str],
-) -> GroupedNotifications:
-    """Group the pending notifications of one key.
+) -> tuple[list[PendingNotification], list[StormUpdate]]:
+    """Group the pending notifications of one key into those of single incidents and updates of storms.
 
     `storms` are the open storms of the key by id, `remaining` has the groups of each that are still bad, and `recent`
     is how many groups turned bad within `TOGETHER_MS` and were notified one by one.
@@ -121,7 +113,7 @@ def group_notifications(
         update = _update_storm(policy, storm, by_storm[storm_id], joining, counts, now_ms)
         if update is not None:
             updates.append(update)
-    return GroupedNotifications(tuple(single), tuple(updates))
+    return single, updates
 
 
 def _open_storm(storm_id: str, key: StormKey, opening: Sequence[PendingNotification], now_ms: int) -> StormUpdate:
@@ -234,12 +226,13 @@ class OpenStorms:
                 for storm_id in storms
             }
             times = recent.get(key, [])
-            grouped = group_notifications(
-                policy, key, pending.get(key, []), storms, remaining, len(times), now_ms, new_id
+            own_pending = pending.get(key, [])
+            own_single, own_updates = group_notifications(
+                policy, key, own_pending, storms, remaining, len(times), now_ms, new_id
             )
-            single += grouped.single
-            updates += grouped.storms
-            opened = [now_ms for each in grouped.single if each.due.event is Event.OPEN]
+            single += own_single
+            updates += own_updates
+            opened = [now_ms for each in own_single if each.due.event is Event.OPEN]
             recent[key] = [*times, *opened][-max(policy.storm_threshold, 1) :]
         return StormOutcome(_with_storms(decisions, updates), single, updates, self._after(updates, members, recent))
 
@@ -249,8 +242,9 @@ class OpenStorms:
         pending: dict[StormKey, list[PendingNotification]] = {}
         for decision in decisions:
             incident = decision.incident
-            for due in decision.due if incident is not None else ():
-                assert incident is not None
+            if incident is None:
+                continue
+            for due in decision.due:
                 notified = incident.notified.get(due.notifier)
                 storm = self.storms.get(notified.storm) if notified is not None else None
                 channel = recipients[decision.name].channels.get(due.notifier, "")
@@ -278,17 +272,13 @@ class OpenStorms:
 
 def _with_storms(decisions: Sequence[Decision], updates: Sequence[StormUpdate]) -> Sequence[Decision]:
     """The decisions, with the storms that their incidents have joined."""
-    joined: dict[str, list[Storm]] = {}
+    joined: dict[str, dict[str, str]] = {}
     for update in updates:
         for incident_id in update.joined:
-            joined.setdefault(incident_id, []).append(update.storm)
-    return [_with_joined(decision, joined) for decision in decisions] if joined else decisions
-
-
-def _with_joined(decision: Decision, joined: Mapping[str, Sequence[Storm]]) -> Decision:
-    incident = decision.state.incident
-    if incident is None or incident.id not in joined:
-        return decision
-    for storm in joined[incident.id]:
-        incident = incident.with_storm(storm.notifier, storm.id)
-    return replace(decision, state=replace(decision.state, incident=incident))
+            joined.setdefault(incident_id, {})[update.storm.notifier] = update.storm.id
+    return [
+        replace(decision, state=GroupState(decision.state.incident.with_storms(joined[decision.state.incident.id])))
+        if decision.state.incident is not None and decision.state.incident.id in joined
+        else decision
+        for decision in decisions
+    ]
