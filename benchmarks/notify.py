@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.conditions import show
-from tests.incidents.test_pipeline import OK, STALL, START, Scene
+from tests.kit.incidents import OK, STALL, START, IncidentScene
 from tests.kit.receivers import receiving
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.demo.broker import Kafka
@@ -40,15 +40,17 @@ def _decided(kafka: Kafka, *, is_shared: bool, storm: int) -> dict[str, object]:
     hook = replace(_notifier("http://127.0.0.1:1"), storm_groups=storm)
     with _scene() as scene:
         if is_shared:
-            scene.book.close()
+            scene.incident_store.close()
             journal = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
-            scene.book = ReplicatedStore(scene.root, journal)
-            scene.book.take_over()
-        scene.keeper = IncidentPipeline(scene.book, scene.store, 30, NotificationRouter([NotifierFilter.of(hook)]))
+            scene.incident_store = ReplicatedStore(scene.root, journal)
+            scene.incident_store.take_over()
+        scene.pipeline = IncidentPipeline(
+            scene.incident_store, scene.store, 30, NotificationRouter([NotifierFilter.of(hook)])
+        )
         bad = _seconds(scene, STALL, 0)
         same = _seconds(scene, STALL, 10)
         good = _seconds(scene, OK, 20)
-        scene.book.close()
+        scene.incident_store.close()
     return {
         "groups": GROUPS,
         "partitions": GROUPS * PARTITIONS,
@@ -61,10 +63,10 @@ def _decided(kafka: Kafka, *, is_shared: bool, storm: int) -> dict[str, object]:
     }
 
 
-def _seconds(scene: Scene, status: Status, at_s: int) -> float:
+def _seconds(scene: IncidentScene, status: Status, at_s: int) -> float:
     groups = {("one", f"group-{n}"): [(status, n)] + [(OK, 0)] * (PARTITIONS - 1) for n in range(GROUPS)}
-    manifest = scene.made(START + at_s * 1000, groups)
-    return _took(lambda: scene.keeper.process(manifest))
+    manifest = scene.manifest(START + at_s * 1000, groups)
+    return _took(lambda: scene.pipeline.process(manifest))
 
 
 def _sent() -> dict[str, object]:
@@ -74,17 +76,17 @@ def _sent() -> dict[str, object]:
         config = Config(
             {"one": Cluster("one", servers)}, {"one": Consumer("one", "one", servers)}, notifiers={"hook": hook}
         )
-        with delivering(config, scene.book) as (audiences, wake):
-            scene.keeper = IncidentPipeline(scene.book, scene.store, 30, audiences, wake)
+        with delivering(config, scene.incident_store) as (audiences, wake):
+            scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, audiences, wake)
             groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(LETTERS)}
-            scene.keeper.process(scene.made(START, groups))
+            scene.pipeline.process(scene.manifest(START, groups))
 
             def all_sent() -> None:
                 while len(receiver.got) < LETTERS:
                     time.sleep(0.01)
 
             took = _took(all_sent)
-        scene.book.close()
+        scene.incident_store.close()
     return {"messages": LETTERS, "to": "one HTTP receiver", "a_second": round(LETTERS / took)}
 
 
@@ -93,9 +95,9 @@ def _notifier(url: str) -> Notifier:
 
 
 @contextmanager
-def _scene() -> Iterator[Scene]:
+def _scene() -> Iterator[IncidentScene]:
     with tempfile.TemporaryDirectory() as root:
-        yield Scene(Path(root))
+        yield IncidentScene(Path(root))
 
 
 def _took(work: Callable[[], None]) -> float:

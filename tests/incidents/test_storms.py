@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.incidents.test_pipeline import ERR, OK, SECOND, STALL, START, WARN, Scene
+from tests.kit.incidents import ERR, OK, SECOND, STALL, START, WARN, IncidentScene
 from warren.config import Route
 from warren.domain.status import Status
 from warren.incidents.model import Event, Notification, NotifierPolicy, StormGroup, StormStatus
@@ -27,20 +27,20 @@ class Sky:
     """Groups of one cluster, and the letters about them."""
 
     def __init__(self, root: Path, *listeners: NotifierPolicy, routes: tuple[Route, ...] = ()) -> None:
-        self.scene = Scene(root)
+        self.scene = IncidentScene(root)
         self.router = NotificationRouter([NotifierFilter(one) for one in listeners or (HOOK,)], routes)
         self._root = root
         self.begin()
 
     def begin(self) -> None:
         """Start, or start again with what the book holds."""
-        self.scene.keeper = IncidentPipeline(self.scene.book, self.scene.store, 30, self.router)
+        self.scene.pipeline = IncidentPipeline(self.scene.incident_store, self.scene.store, 30, self.router)
 
     def see(self, at_ms: int, groups: Verdicts) -> list[Notification]:
         """One more snapshot; gives the letters it led to."""
         before = {one.key for one in self.letters()}
         seen = {("one", f"g{number}"): [(status, number)] for number, status in groups.items()}
-        self.scene.see(START + at_ms, seen)
+        self.scene.process(START + at_ms, seen)
         return [one for one in self.letters() if one.key not in before]
 
     def letters(self) -> list[Notification]:
@@ -81,7 +81,7 @@ def test_many_groups_at_once_are_one_letter_with_their_count_and_list(sky: Sky) 
     assert result.partition_count == 10
     assert result.maxlag is not None
     assert result.maxlag.current_lag == 9
-    entries = sky.scene.listed()
+    entries = sky.scene.incidents()
     assert len(entries) == 10, "each group has its own incident all the same"
     [told], _ = read_notifications(sky.scene.root, entries[0].notification_ids, 10)
     assert told.key == letter.key, "and shows how it was told of"
@@ -144,7 +144,7 @@ def test_a_storm_of_a_notifier_that_is_gone_is_forgotten(sky: Sky) -> None:
     sky.router = NotificationRouter([NotifierFilter(NotifierPolicy("other"))])
     sky.begin()
     sky.see(SECOND, bad(*range(6)))
-    assert sky.scene.book.open_storms() == []
+    assert sky.scene.incident_store.open_storms() == []
 
 
 def test_a_storm_of_one_team_is_told_where_that_team_is(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.incidents.test_pipeline import OK, STALL, Scene
+from tests.kit.incidents import OK, STALL, IncidentScene
 from tests.kit.leaderships import DeskRun
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
@@ -51,7 +51,7 @@ class Rivals:
     """Two Warrens that see the same snapshots, and who hears of them."""
 
     def __init__(self, root: Path, kafka: str, receiver: Receiver, lock: str, send_interval: int = 3600) -> None:
-        self.scene = Scene(root / "snapshots")
+        self.scene = IncidentScene(root / "snapshots")
         self.receiver = receiver
         self.faults = root / "faults"
         self.faults.mkdir()
@@ -62,7 +62,7 @@ class Rivals:
     def see(self, *groups: str, status: Status = STALL) -> None:
         """Publish a snapshot in which these groups are so."""
         now_ms = time.time_ns() // 1_000_000
-        self.scene.store.publish(self.scene.made(now_ms, {("one", group): [(status, 7)] for group in groups}))
+        self.scene.store.publish(self.scene.manifest(now_ms, {("one", group): [(status, 7)] for group in groups}))
 
     def state(self, desk: DeskRun) -> tuple[str, str]:
         """Whether a desk notifies, by its own word."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.incidents.test_pipeline import OK, SECOND, STALL, START, WARN, Scene
+from tests.kit.incidents import OK, SECOND, STALL, START, WARN, IncidentScene
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, Notifier
@@ -64,21 +64,21 @@ class Street:
     """Snapshots, a keeper, and postmen that deliver what it writes."""
 
     def __init__(self, root: Path, config: Config) -> None:
-        self.scene = Scene(root)
+        self.scene = IncidentScene(root)
         self.config = config
         self._parts = ExitStack()
         self._began_ms = time.time_ns() // 1_000_000
 
     def __enter__(self) -> "Street":
-        audiences, wake = self._parts.enter_context(delivering(self.config, self.scene.book))
-        self.scene.keeper = IncidentPipeline(self.scene.book, self.scene.store, 30, audiences, wake)
+        audiences, wake = self._parts.enter_context(delivering(self.config, self.scene.incident_store))
+        self.scene.pipeline = IncidentPipeline(self.scene.incident_store, self.scene.store, 30, audiences, wake)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._parts.close()
 
     def see(self, second: int, *partitions: Any) -> None:
-        self.scene.see(self._began_ms + second * SECOND, {GROUP: partitions})
+        self.scene.process(self._began_ms + second * SECOND, {GROUP: partitions})
 
 
 def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiver) -> None:
@@ -89,7 +89,7 @@ def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiv
         wait_for(lambda: len(receiver.got) == 3, "open, worse, close", 20)
     assert receiver.events() == ["open", "worse", "close"]
     opened, worse, closed = receiver.got
-    [entry] = street.scene.listed()
+    [entry] = street.scene.incidents()
     said = json.loads(opened.body)
     assert said == {
         "id": entry.id, "group": "g", "status": "WARN", "team": "payments", "bad": 1,
@@ -127,7 +127,7 @@ def test_what_a_receiver_refuses_for_good_is_given_up_and_the_next_is_sent(
         street.see(1, (OK, 0))
         wait_for(lambda: len(receiver.got) == 2, "the end is told", 20)
     assert "the server answered 404" in caplog.text
-    assert street.scene.book.next_notification("hook") is None
+    assert street.scene.incident_store.next_notification("hook") is None
     assert count_incidents(tmp_path).notifications == {("hook", "given_up"): 1, ("hook", "sent"): 1}
 
 
@@ -137,10 +137,10 @@ def test_a_receiver_that_hangs_holds_up_nobody_else(tmp_path: Path, receiver: Re
     quick = replace(slow, name="quick", class_name="null")
     with Street(tmp_path, config_of(tmp_path, slow, quick)) as street:
         street.see(0, (STALL, 1))
-        wait_for(lambda: street.scene.book.next_notification("quick") is None, "the other one is told", 20)
-        assert street.scene.book.next_notification("slow") is not None
+        wait_for(lambda: street.scene.incident_store.next_notification("quick") is None, "the other one is told", 20)
+        assert street.scene.incident_store.next_notification("slow") is not None
         receiver.hold.set()
-        wait_for(lambda: street.scene.book.next_notification("slow") is None, "and it too, later", 20)
+        wait_for(lambda: street.scene.incident_store.next_notification("slow") is None, "and it too, later", 20)
 
 
 def test_after_a_crash_what_may_have_been_sent_is_sent_again_under_its_key(
@@ -157,7 +157,7 @@ def test_after_a_crash_what_may_have_been_sent_is_sent_again_under_its_key(
     with Street(tmp_path, config) as again:
         wait_for(lambda: len(receiver.got) == 2, "sent again", 20)
         again.see(9, (STALL, 1))
-        wait_for(lambda: again.scene.book.next_notification("hook") is None, "all is sent", 20)
+        wait_for(lambda: again.scene.incident_store.next_notification("hook") is None, "all is sent", 20)
     assert receiver.events() == ["open", "open"], "and no second incident is opened"
     assert len({one.key for one in receiver.got}) == 1
 
@@ -169,7 +169,7 @@ def test_only_the_last_of_the_reminders_that_nobody_took_is_sent(tmp_path: Path,
         for second in range(10):
             street.see(second, (STALL, 1 + second))
         receiver.hold.set()
-        wait_for(lambda: street.scene.book.next_notification("hook") is None, "all is sent", 20)
+        wait_for(lambda: street.scene.incident_store.next_notification("hook") is None, "all is sent", 20)
     assert receiver.events() == ["open", "reminder"]
 
 
@@ -210,17 +210,17 @@ def letter(**changes: Any) -> Notification:
 
 
 def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = IncidentScene(tmp_path)
     now, waits = START, []
 
     def away(_: Notification) -> None:
         raise ConnectionError("no route to host")
 
-    postman = NotifierDelivery("hook", scene.book, away, lambda: now, lambda: 0.5)
-    scene.book.write(StoreUpdate(notifications=[letter()]))
+    postman = NotifierDelivery("hook", scene.incident_store, away, lambda: now, lambda: 0.5)
+    scene.incident_store.write(StoreUpdate(notifications=[letter()]))
     for _ in range(12):
         assert postman.deliver_next() == 0.0
-        held = scene.book.next_notification("hook")
+        held = scene.incident_store.next_notification("hook")
         assert held is not None
         waits.append((held.next_attempt_ms - now) / 1000)
         assert postman.deliver_next() == pytest.approx(waits[-1])
@@ -230,28 +230,28 @@ def test_waits_grow_are_never_the_same_and_come_to_an_end(tmp_path: Path) -> Non
     assert sorted(waits) == waits
     now = START + MAX_AGE_MS + 1
     postman.deliver_next()
-    assert scene.book.next_notification("hook") is None
+    assert scene.incident_store.next_notification("hook") is None
 
 
 def test_a_clock_that_is_set_back_does_not_hold_a_letter(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = IncidentScene(tmp_path)
     sent: list[str] = []
-    postman = NotifierDelivery("hook", scene.book, lambda one: sent.append(one.key), lambda: START)
-    scene.book.write(StoreUpdate(notifications=[letter(next_attempt_ms=START + 86_400_000)]))
+    postman = NotifierDelivery("hook", scene.incident_store, lambda one: sent.append(one.key), lambda: START)
+    scene.incident_store.write(StoreUpdate(notifications=[letter(next_attempt_ms=START + 86_400_000)]))
     postman.deliver_next()
     assert sent == ["k"]
 
 
 def test_a_refusal_ends_a_letter_at_once(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = IncidentScene(tmp_path)
 
     def refuse(_: Notification) -> None:
         raise RefusedError("no")
 
-    scene.book.write(StoreUpdate(notifications=[letter(), letter(key="l")]))
-    postman = NotifierDelivery("hook", scene.book, refuse, lambda: START)
+    scene.incident_store.write(StoreUpdate(notifications=[letter(), letter(key="l")]))
+    postman = NotifierDelivery("hook", scene.incident_store, refuse, lambda: START)
     postman.deliver_next()
-    held = scene.book.next_notification("hook")
+    held = scene.incident_store.next_notification("hook")
     assert held is not None
     assert held.key == "l"
 
@@ -285,7 +285,7 @@ def test_good_groups_are_reported_without_an_incident(tmp_path: Path, receiver: 
         wait_for(lambda: len(receiver.got) == 2, "two reports", 20)
     assert receiver.events() == ["report", "report"]
     assert [json.loads(one.body)["id"] for one in receiver.got] == ["", ""]
-    assert street.scene.listed() == []
+    assert street.scene.incidents() == []
 
 
 def test_the_end_is_told_with_the_numbers_of_the_end(tmp_path: Path, receiver: Receiver) -> None:
@@ -295,7 +295,7 @@ def test_the_end_is_told_with_the_numbers_of_the_end(tmp_path: Path, receiver: R
         street.see(0, (STALL, 9), (OK, 0))
         street.see(1, (OK, 4), (OK, 3))
         street.see(2, (STALL, 9), (OK, 0))
-        street.scene.see(START, {})
+        street.scene.process(START, {})
         wait_for(lambda: len(receiver.got) == 4, "two ends", 20)
     assert [json.loads(one.body) for one in receiver.got if one.event == "close"] == [[7, 2, "OK"], [0, 0, "NOTFOUND"]]
 
@@ -303,7 +303,7 @@ def test_the_end_is_told_with_the_numbers_of_the_end(tmp_path: Path, receiver: R
 def test_names_of_any_kind_go_into_headers(tmp_path: Path, receiver: Receiver) -> None:
     hook = notifier(tmp_path, receiver.url, name="소식", threshold=1, url_open=f"{receiver.url}/x")
     with Street(tmp_path, config_of(tmp_path, hook)) as street:
-        street.scene.see(START, {("one", "消費\r\nX: y"): [(OK, 0)], ("one", "ü b"): [(STALL, 1)]})
+        street.scene.process(START, {("one", "消費\r\nX: y"): [(OK, 0)], ("one", "ü b"): [(STALL, 1)]})
         wait_for(lambda: len(receiver.got) == 2, "both are sent", 20)
     assert sorted(receiver.events()) == ["open", "report"]
     assert all("x" not in one.headers for one in receiver.got)
@@ -318,12 +318,12 @@ def test_a_bad_url_is_found_before_the_start_and_holds_up_nothing_at_night(tmp_p
 
 
 def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    scene.keeper = IncidentPipeline(
-        scene.book, scene.store, 30, NotificationRouter([NotifierFilter(NotifierPolicy("hook"))])
+    scene = IncidentScene(tmp_path)
+    scene.pipeline = IncidentPipeline(
+        scene.incident_store, scene.store, 30, NotificationRouter([NotifierFilter(NotifierPolicy("hook"))])
     )
-    scene.see(START, {("one", f"g{number}"): [(STALL, number), (OK, 0)] for number in range(10_000)})
-    assert len(scene.listed(limit=20_000)) == 10_000
+    scene.process(START, {("one", f"g{number}"): [(STALL, number), (OK, 0)] for number in range(10_000)})
+    assert len(scene.incidents(limit=20_000)) == 10_000
     with open_read_only(tmp_path) as book:
         assert book is not None
         assert book.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)
@@ -332,18 +332,18 @@ def test_ten_thousand_groups_at_once_have_a_letter_each(tmp_path: Path) -> None:
 def test_what_was_sent_and_could_not_be_put_down_is_not_sent_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = Scene(tmp_path)
+    scene = IncidentScene(tmp_path)
     sent: list[str] = []
-    postman = NotifierDelivery("hook", scene.book, lambda one: sent.append(one.key), lambda: START)
-    scene.book.write(StoreUpdate(notifications=[letter()]))
+    postman = NotifierDelivery("hook", scene.incident_store, lambda one: sent.append(one.key), lambda: START)
+    scene.incident_store.write(StoreUpdate(notifications=[letter()]))
     with monkeypatch.context() as full:
-        full.setattr(scene.book, "update_notification", _no_room)
+        full.setattr(scene.incident_store, "update_notification", _no_room)
         for _ in range(3):
             with pytest.raises(OSError, match="no room"):
                 postman.deliver_next()
     assert postman.deliver_next() == 0.0
     assert sent == ["k"]
-    assert scene.book.next_notification("hook") is None
+    assert scene.incident_store.next_notification("hook") is None
 
 
 def _no_room(*_: object) -> None:
@@ -351,7 +351,7 @@ def _no_room(*_: object) -> None:
 
 
 def test_a_letter_that_is_never_taken_holds_up_only_those_that_follow_it(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = IncidentScene(tmp_path)
     sent: list[str] = []
     now_ms = START
 
@@ -360,22 +360,22 @@ def test_a_letter_that_is_never_taken_holds_up_only_those_that_follow_it(tmp_pat
             raise ConnectionError("500")
         sent.append(one.key)
 
-    scene.book.write(StoreUpdate(notifications=[
+    scene.incident_store.write(StoreUpdate(notifications=[
         letter(key="p1", incident="poison", sequence=1),
         letter(key="p2", incident="poison", sequence=2, due_ms=START - 5),
         letter(key="a1", incident="a", sequence=1, due_ms=START + 1), letter(key="a2", incident="a", sequence=2),
     ]))  # fmt: skip
-    postman = NotifierDelivery("hook", scene.book, send, lambda: now_ms, lambda: 1.0)
+    postman = NotifierDelivery("hook", scene.incident_store, send, lambda: now_ms, lambda: 1.0)
     for _ in range(40):
         now_ms += round(1000 * max(postman.deliver_next(), 0.001))
     assert sent == ["a1", "a2"], "in the order of their numbers, whatever the clock said"
-    held = scene.book.next_notification("hook")
+    held = scene.incident_store.next_notification("hook")
     assert held is not None
     assert (held.key, held.attempts > 1) == ("p1", True)
 
 
 def test_a_receiver_that_is_down_is_left_alone_for_longer_and_longer(tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
+    scene = IncidentScene(tmp_path)
     tries: list[int] = []
     now_ms = START
 
@@ -383,14 +383,14 @@ def test_a_receiver_that_is_down_is_left_alone_for_longer_and_longer(tmp_path: P
         tries.append(now_ms)
         raise ConnectionError("refused")
 
-    scene.book.write(StoreUpdate(notifications=[letter(key=f"k{n}", incident=f"i{n}") for n in range(500)]))
-    postman = NotifierDelivery("hook", scene.book, send, lambda: now_ms, lambda: 1.0)
+    scene.incident_store.write(StoreUpdate(notifications=[letter(key=f"k{n}", incident=f"i{n}") for n in range(500)]))
+    postman = NotifierDelivery("hook", scene.incident_store, send, lambda: now_ms, lambda: 1.0)
     while now_ms < START + 600_000:
         now_ms += round(1000 * max(postman.deliver_next(), 0.001))
     assert len(tries) < 25, "not each letter for itself"
     assert tries[-1] - tries[-2] >= 30_000
     now_ms += 60_000
-    postman = NotifierDelivery("hook", scene.book, lambda _: None, lambda: now_ms, lambda: 1.0)
+    postman = NotifierDelivery("hook", scene.incident_store, lambda _: None, lambda: now_ms, lambda: 1.0)
     for _ in range(600):
         now_ms += round(1000 * postman.deliver_next())
     assert count_incidents(tmp_path).notifications == {("hook", "sent"): 500}, "after ten minutes nothing is lost"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import negative_data_rejection, not_a_server_error, positive_data_acceptance
 
-from tests.kit.incidents import incident, letter
+from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Town, server_config, serving
 from tests.web.test_golden import ALL, TEXTS
 from warren.config import (
@@ -73,7 +73,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     town = Town(tmp_path_factory.mktemp("schema")).grow()
     town.publish()
     with closing(IncidentStore(town.data)) as book:
-        book.write(StoreUpdate([incident("known", "stalled")], [letter(1, "known")]))
+        book.write(StoreUpdate([incident("known", "stalled")], [notification(1, "known")]))
     write_action(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
     with serving(server_config(town.data)) as [client]:
         yield client
@@ -220,7 +220,7 @@ def complete(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if request.param == "judged":
         town.grow().publish()
         with closing(IncidentStore(town.data)) as store:
-            store.write(StoreUpdate([incident("known", "stalled")], [letter(1, "known")]))
+            store.write(StoreUpdate([incident("known", "stalled")], [notification(1, "known")]))
         write_action(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
     with serving(everything_set(town.data)) as [client]:
         yield client

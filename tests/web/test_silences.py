@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.incidents import incident, letter
+from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Got, server_config, serving
 from warren.config import Auth, Notifier, Route
 from warren.config.auth_file import parse_entries
@@ -46,9 +46,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("wishes")
     entries = [incident("open", "pay-1"), incident("odd", ODD, "two"), incident("closed", "pay-2", closed_ms=2000)]
     letters = [
-        letter(1000, "open", event=Event.OPEN, sent_ms=1500, channel="#pay"),
-        letter(1000, "open", "mail", event=Event.OPEN, given_up_ms=1600, attempts=1, last_error="refused: 404"),
-        letter(61_000, "open", attempts=3, last_error="the receiver does not answer"),
+        notification(1000, "open", event=Event.OPEN, sent_ms=1500, channel="#pay"),
+        notification(1000, "open", "mail", event=Event.OPEN, given_up_ms=1600, attempts=1, last_error="refused: 404"),
+        notification(61_000, "open", attempts=3, last_error="the receiver does not answer"),
     ]
     with closing(IncidentStore(data)) as book:
         book.write(StoreUpdate(entries, letters))

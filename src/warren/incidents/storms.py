@@ -160,7 +160,8 @@ def _due_event(
     if status > storm.notified.worst and not policy.sends_once:
         return Event.WORSE, f"some groups are now {status.name}; the worst before was {storm.notified.worst.name}"
     if storm.unreported and not 0 <= since_last_ms < TOGETHER_MS:
-        return Event.WORSE, f"{storm.unreported} more groups turned bad"
+        groups = "group" if storm.unreported == 1 else "groups"
+        return Event.WORSE, f"{storm.unreported} more {groups} turned bad"
     has_reminder = any(each.due.event is Event.REMINDER for each in pending)
     if has_reminder and not policy.sends_once and not 0 <= since_last_ms < policy.send_interval_ms:
         return Event.REMINDER, f"{unsilenced} of {storm.total} groups are still bad"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.config.written import SMALLEST, loaded
-from tests.incidents.test_pipeline import OK, STALL, WARN
 from tests.kit.demos import readme_blocks
+from tests.kit.incidents import OK, STALL, WARN
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import INTERVALS, Town
 from tests.kit.warrens import wait_for

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.incidents import letter
+from tests.kit.incidents import notification
 from warren.incidents.model import NO_RESULT, Notification
 from warren.incidents.silences import Silence
 from warren.incidents.store.database import FILE, open_database
@@ -34,8 +34,8 @@ def test_without_a_book_nobody_was_told_and_nothing_is_known(tmp_path: Path) -> 
 
 
 def test_the_last_letters_of_an_incident_come_in_their_order(tmp_path: Path) -> None:
-    sent = [letter(number, "i", sent_ms=number + 1) for number in (5, 3, 9)]
-    written(tmp_path, sent[0], letter(4, "other"), *sent[1:])
+    sent = [notification(number, "i", sent_ms=number + 1) for number in (5, 3, 9)]
+    written(tmp_path, sent[0], notification(4, "other"), *sent[1:])
     found, count = read_notifications(tmp_path, ["i"], 2)
     assert [(one.due_ms, one.sent_ms, one.result) for one in found] == [(5, 6, NO_RESULT), (9, 10, NO_RESULT)]
     assert count == 3
@@ -45,13 +45,13 @@ def test_the_last_letters_of_an_incident_come_in_their_order(tmp_path: Path) -> 
 def test_a_tray_says_what_is_sent_what_waits_and_why(tmp_path: Path) -> None:
     written(
         tmp_path,
-        letter(1, "a", sent_ms=10),
-        letter(2, "b", sent_ms=30, last_error="was slow"),
-        letter(3, "c", sent_ms=20),
-        letter(4, "d", given_up_ms=40, last_error="refused"),
-        letter(5, "e", last_error="away"),
-        letter(6, "f", last_error="not asked yet"),
-        letter(7, "a", "mail", sent_ms=50),
+        notification(1, "a", sent_ms=10),
+        notification(2, "b", sent_ms=30, last_error="was slow"),
+        notification(3, "c", sent_ms=20),
+        notification(4, "d", given_up_ms=40, last_error="refused"),
+        notification(5, "e", last_error="away"),
+        notification(6, "f", last_error="not asked yet"),
+        notification(7, "a", "mail", sent_ms=50),
     )
     assert read_delivery_counts(tmp_path) == {
         "hook": DeliveryCounts(3, 1, 2, 30, "away"),
