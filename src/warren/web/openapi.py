@@ -13,67 +13,54 @@ from warren.web.incidents import BEFORE_MOST, INCIDENTS, INCIDENTS_MOST
 from warren.web.request_bodies import AcknowledgementBody, SilenceBody
 
 _NAMES = {
-    "cluster": "A cluster, by the name of its section",
-    "consumer": "A consumer group; a slash in its name is sent as %2F",
-    "topic": "A topic",
-    "name": "The name of a section",
-    "asset": "The name of a file",
-    "incident": "An incident, by its id",
-    "silence": "A silence, by its id",
+    "cluster": "Name of a cluster",
+    "consumer": "Name of a consumer group; a slash in it is sent as %2F",
+    "topic": "Name of a topic",
+    "name": "Name of a section",
+    "asset": "Name of a file",
+    "incident": "Id of an incident",
+    "silence": "Id of a silence",
 }
 HOURS_MOST = 24 * 3_650
-_HOURS: tuple[str, str, dict[str, Any]] = (
-    "hours",
-    "How far to look back, one hour if not said",
-    {"type": "integer", "minimum": 1, "maximum": HOURS_MOST},
-)
-_QUERIES: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
-    "/v3/kafka/{cluster}/lag": (
-        (
-            "status",
-            "Only groups of these: OK, WARN, ERR, with commas between",
-            {"type": "string", "pattern": "^(OK|WARN|ERR)(,(OK|WARN|ERR))*$"},
-        ),
-        (
+_STATUS = "OK|WARN|ERR"
+
+
+def _query(name: str, description: str, **schema: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"name": name, "in": "query", "description": description, "schema": {"type": "string", **schema}}
+
+
+def _integer(name: str, description: str, maximum: int, minimum: int = 1) -> dict[str, Any]:
+    return _query(name, description, type="integer", minimum=minimum, maximum=maximum)
+
+
+_HOURS = _integer("hours", "Length of the history, by default one hour", HOURS_MOST)
+_QUERIES = {
+    "/v3/kafka/{cluster}/lag": [
+        _query("status", "Only groups with one of these, separated by commas", pattern=f"^({_STATUS})(,({_STATUS}))*$"),
+        _query(
             "group",
-            "Only groups whose name fits; * and ? stand for any characters",
-            {"type": "string", "pattern": rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$"},
+            "Only groups whose name matches; * stands for any characters, ? for any single one",
+            pattern=rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$",
         ),
-        ("partitions", "All partitions of each group, or only those worse than OK", {"enum": ["bad", "all"]}),
-        (
-            "limit",
-            "At most so many groups; the answer's `next` is the `after` of the next page",
-            {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST},
-        ),
-        ("after", "Only groups whose name comes after this one", {"type": "string"}),
-    ),
-    "/v3/kafka/{cluster}/consumer/{consumer}/explain": (
-        ("topic", "Only partitions of this topic", {"type": "string"}),
-        (
-            "partition",
-            "Only the partition of this number, with its window of commits",
-            {"type": "integer", "minimum": 0, "maximum": 999_999_999},
-        ),
-    ),
-    "/v3/kafka/{cluster}/consumer/{consumer}/history": (_HOURS,),
-    "/v3/kafka/{cluster}/history": (_HOURS,),
-    "/v3/history": (_HOURS,),
-    "/v3/incidents": (
-        ("cluster", "Only of this cluster", {"type": "string"}),
-        ("group", "Only of the group of this name", {"type": "string"}),
-        ("state", "Only those that are open, or closed", {"enum": ["open", "closed"]}),
-        (
-            "limit",
-            f"At most so many, {INCIDENTS} if not said",
-            {"type": "integer", "minimum": 1, "maximum": INCIDENTS_MOST},
-        ),
-        (
-            "before",
-            "Only those that were opened before this moment, in milliseconds; the last one's is the next page's",
-            {"type": "integer", "minimum": 1, "maximum": BEFORE_MOST},
-        ),
-    ),
-    "/v3/groups": (("topic", "Only groups that read a topic of this name", {"type": "string"}),),
+        _query("partitions", "All partitions of each group, or only those that are not OK", enum=["bad", "all"]),
+        _integer("limit", "Maximum number of groups; the answer's `next` is the `after` of the next page", LIMIT_MOST),
+        _query("after", "Only groups whose name sorts after this one"),
+    ],
+    "/v3/kafka/{cluster}/consumer/{consumer}/explain": [
+        _query("topic", "Only partitions of this topic"),
+        _integer("partition", "Only this partition, with its window of commits", 999_999_999, minimum=0),
+    ],
+    "/v3/kafka/{cluster}/consumer/{consumer}/history": [_HOURS],
+    "/v3/kafka/{cluster}/history": [_HOURS],
+    "/v3/history": [_HOURS],
+    "/v3/incidents": [
+        _query("cluster", "Only incidents of this cluster"),
+        _query("group", "Only incidents of the group of this name"),
+        _query("state", "Only open or only closed incidents", enum=["open", "closed"]),
+        _integer("limit", f"Maximum number of incidents, by default {INCIDENTS}", INCIDENTS_MOST),
+        _integer("before", "Only incidents opened before this time, in milliseconds since 1970", BEFORE_MOST),
+    ],
+    "/v3/groups": [_query("topic", "Only groups that consume a topic of this name")],
 }
 _TEXTS = {
     "/burrow/admin": ("text/plain",),
@@ -171,10 +158,7 @@ def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Ha
 def _parameters(path: str) -> list[dict[str, Any]]:
     name = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    return [{"name": part, "description": _NAMES[part], **name} for part in names] + [
-        {"name": name, "in": "query", "description": text, "schema": schema}
-        for name, text, schema in _QUERIES.get(path, ())
-    ]
+    return [{"name": part, "description": _NAMES[part], **name} for part in names] + _QUERIES.get(path, [])
 
 
 def _content(schema_of: Mapping[Any, Any], path: str, fields: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A page to browse the API with; one file, nothing from elsewhere."""
+"""The page at /docs, made by the browser from the OpenAPI description; it loads nothing from other hosts."""
 
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
@@ -21,31 +21,31 @@ small { opacity: .7; display: block }
 button { font: inherit; padding: .2rem .8rem }
 </style>
 <h1>Warren: HTTP API</h1>
-<p>Burrow's paths and Warren's own. The machine-readable description is at <a href="openapi.json">openapi.json</a>.</p>
-<main id="paths">Loading the description.</main>
+<p>Burrow's endpoints and Warren's own. The OpenAPI description is at <a href="openapi.json">openapi.json</a>.</p>
+<main id="operations">Loading…</main>
 <script>
-const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text || "" })
-function shown(path, method, operation) {
-  const box = make("details"), head = make("summary"), form = make("form"), out = make("pre")
-  head.append(make("b", method.toUpperCase()), make("code", path), make("small", operation.summary))
+const create = (tag, text) => Object.assign(document.createElement(tag), { textContent: text || "" })
+function show(path, method, operation) {
+  const details = create("details"), summary = create("summary"), form = create("form"), output = create("pre")
+  summary.append(create("b", method.toUpperCase()), create("code", path), create("small", operation.summary))
   const fields = (operation.parameters || []).map(parameter => {
-    const label = make("label", parameter.name + " "), input = make("input")
+    const label = create("label", parameter.name + " "), input = create("input")
     input.required = !!parameter.required
     input.title = parameter.description || ""
-    label.append(input, make("small", parameter.description))
+    label.append(input, create("small", parameter.description))
     form.append(label)
     return [parameter, input]
   })
   let body = null
   if (operation.requestBody) {
-    const label = make("label", "body ")
-    body = make("input")
+    const label = create("label", "body ")
+    body = create("input")
     body.value = JSON.stringify(operation.requestBody.content["application/json"].example)
     label.append(body)
     form.append(label)
   }
-  form.append(make("button", method === "get" ? "Ask" : "Send"))
-  out.hidden = true
+  form.append(create("button", "Send"))
+  output.hidden = true
   form.onsubmit = async event => {
     event.preventDefault()
     if (method === "delete" && !confirm(operation.summary + "?")) return
@@ -55,26 +55,26 @@ function shown(path, method, operation) {
       if (parameter.in === "path") url = url.replace("{" + parameter.name + "}", encodeURIComponent(input.value))
       else if (input.value) query.set(parameter.name, input.value)
     }
-    out.hidden = false
-    out.textContent = "..."
+    output.hidden = false
+    output.textContent = "…"
     try {
-      const asked = url.slice(1) + (query.size ? "?" + query : "")
+      const target = url.slice(1) + (query.size ? "?" + query : "")
       const headers = body ? { "Content-Type": "application/json" } : {}
-      const answer = await fetch(asked, { method: method.toUpperCase(), body: body && body.value, headers })
-      let text = await answer.text()
+      const response = await fetch(target, { method: method.toUpperCase(), body: body && body.value, headers })
+      let text = await response.text()
       try { text = JSON.stringify(JSON.parse(text), null, 2) } catch {}
-      out.textContent = answer.status + " /" + asked + "\\n\\n" + text.slice(0, 200000)
-    } catch (error) { out.textContent = String(error) }
+      output.textContent = response.status + " /" + target + "\\n\\n" + text.slice(0, 200000)
+    } catch (error) { output.textContent = String(error) }
   }
-  box.append(head, form, out)
-  return box
+  details.append(summary, form, output)
+  return details
 }
-fetch("openapi.json").then(answer => answer.json()).then(description => {
-  const place = document.getElementById("paths")
-  place.textContent = ""
+fetch("openapi.json").then(response => response.json()).then(description => {
+  const main = document.getElementById("operations")
+  main.textContent = ""
   for (const [path, operations] of Object.entries(description.paths))
-    for (const [method, operation] of Object.entries(operations)) place.append(shown(path, method, operation))
-}).catch(error => { document.getElementById("paths").textContent = String(error) })
+    for (const [method, operation] of Object.entries(operations)) main.append(show(path, method, operation))
+}).catch(error => { document.getElementById("operations").textContent = String(error) })
 </script>
 </html>
 """
