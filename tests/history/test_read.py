@@ -8,19 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from warren.history.read import (
+from warren.history.files import (
     CLUSTER_HISTORY,
     HISTORY,
     FileSpan,
     HistoryFile,
-    Table,
-    clusters_history,
+    HistoryTable,
     file_name,
-    groups_at,
     history_files,
     history_folder,
-    moments_since,
 )
+from warren.history.read import clusters_history, groups_at, moments_since
 from warren.history.write import HistoryWriter
 
 MINUTE = 60_000
@@ -30,7 +28,7 @@ BUCKETS = 2
 Merge = Callable[[Path, int], None]
 
 
-def write(root: Path, minutes: Iterable[int], tables: Iterable[Table] = Table) -> None:
+def write(root: Path, minutes: Iterable[int], tables: Iterable[HistoryTable] = HistoryTable) -> None:
     """Points of clusters one and two, and of the groups a and b of each, whose lag is the minute."""
     for table in tables:
         history_folder(root, table).mkdir(parents=True, exist_ok=True)
@@ -39,14 +37,14 @@ def write(root: Path, minutes: Iterable[int], tables: Iterable[Table] = Table) -
         row = {"time_ms": at_ms, "totallag": minute, "worst_status": 1}
         groups = {**row, "status": 1, "since_ms": at_ms, "maxlag": minute}
         counts = {"is_known": True, "groups_ok": 2, "groups_warn": 0, "groups_err": 0}
-        for bucket, group in enumerate("ab") if Table.GROUPS in tables else ():
+        for bucket, group in enumerate("ab") if HistoryTable.GROUPS in tables else ():
             rows = pa.Table.from_pylist([{**groups, "cluster": c, "group": group} for c in ("one", "two")], HISTORY)
             name = file_name(FileSpan.MOMENT, bucket, BUCKETS, at_ms, at_ms)
-            pq.write_table(rows, history_folder(root, Table.GROUPS) / name)
-        if Table.CLUSTERS in tables:
+            pq.write_table(rows, history_folder(root, HistoryTable.GROUPS) / name)
+        if HistoryTable.CLUSTERS in tables:
             rows = pa.Table.from_pylist([{**row, **counts, "cluster": c} for c in ("one", "two")], CLUSTER_HISTORY)
             name = file_name(FileSpan.MOMENT, 0, 1, at_ms, at_ms)
-            pq.write_table(rows, history_folder(root, Table.CLUSTERS) / name)
+            pq.write_table(rows, history_folder(root, HistoryTable.CLUSTERS) / name)
 
 
 def merge(root: Path, minute: int) -> None:
@@ -56,7 +54,7 @@ def merge(root: Path, minute: int) -> None:
 
 def half_merge(root: Path, minute: int) -> None:
     """The same, with a crash before what was merged is removed."""
-    sources = {file.path: file.path.read_bytes() for table in Table for file in history_files(root, table)}
+    sources = {file.path: file.path.read_bytes() for table in HistoryTable for file in history_files(root, table)}
     merge(root, minute)
     for path, data in sources.items():
         path.write_bytes(data)
@@ -103,9 +101,9 @@ def test_moments_since_one_that_is_included(tmp_path: Path, merged: Merge) -> No
 
 def test_a_moment_without_its_clusters_is_still_being_written(tmp_path: Path) -> None:
     write(tmp_path, [0])
-    write(tmp_path, [1], [Table.GROUPS])
+    write(tmp_path, [1], [HistoryTable.GROUPS])
     assert minutes_of(tmp_path, 0) == [0]
-    write(tmp_path, [1], [Table.CLUSTERS])
+    write(tmp_path, [1], [HistoryTable.CLUSTERS])
     assert minutes_of(tmp_path, 0) == [0, 1]
 
 
@@ -126,7 +124,7 @@ def test_all_groups_at_some_moments(tmp_path: Path, merged: Merge) -> None:
 
 def test_files_of_other_times_are_not_opened(tmp_path: Path) -> None:
     write(tmp_path, [0, 3, 9])
-    for file in history_files(tmp_path, Table.GROUPS):
+    for file in history_files(tmp_path, HistoryTable.GROUPS):
         if file.from_ms != START + 3 * MINUTE:
             file.path.write_bytes(b"broken")
     assert groups_at(tmp_path, times(3)).num_rows == 4
@@ -138,10 +136,10 @@ def test_files_that_are_merged_while_they_are_read_are_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, [0, 3])
-    listed = {table: iter([history_files(tmp_path, table)]) for table in Table}
+    listed = {table: iter([history_files(tmp_path, table)]) for table in HistoryTable}
     merge(tmp_path, 60)
 
-    def look(data_dir: Path, table: Table) -> list[HistoryFile]:
+    def look(data_dir: Path, table: HistoryTable) -> list[HistoryFile]:
         return next(listed[table], None) or history_files(data_dir, table)
 
     monkeypatch.setattr("warren.history.read.history_files", look)

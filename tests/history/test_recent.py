@@ -10,8 +10,8 @@ import pytest
 
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
-from warren.history.read import CLUSTER_HISTORY, HISTORY, FileSpan, Table, file_name, history_folder
-from warren.history.recent import MOMENTS_MOST, SPARK_POINTS, Recent, RecentReader, nothing_recent
+from warren.history.files import CLUSTER_HISTORY, HISTORY, FileSpan, HistoryTable, file_name, history_folder
+from warren.history.recent import MAX_MOMENTS, SPARK_POINTS, Recent, RecentReader, nothing_recent
 from warren.history.write import HistoryWriter
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -28,7 +28,7 @@ class Lake:
         self.writer = HistoryWriter(root, 30, 1.0)
         self.reader = RecentReader(root)
 
-    def path(self, table: Table, second: int) -> Path:
+    def path(self, table: HistoryTable, second: int) -> Path:
         at_ms = START + second * SECOND
         return history_folder(self.root, table) / file_name(FileSpan.MOMENT, 0, 1, at_ms, at_ms)
 
@@ -37,7 +37,7 @@ class Lake:
         row = {"time_ms": START + second * SECOND, "status": status, "worst_status": status, "since_ms": 0, "maxlag": 0}
         names = [name.split("/") for name in sorted(lags)]
         rows = [{**row, "cluster": c, "group": g, "totallag": lags[f"{c}/{g}"]} for c, g in names]
-        pq.write_table(pa.Table.from_pylist(rows, schema=HISTORY), self.path(Table.GROUPS, second))
+        pq.write_table(pa.Table.from_pylist(rows, schema=HISTORY), self.path(HistoryTable.GROUPS, second))
 
     def point(self, second: int, lags: Mapping[str, int], status: int = OK) -> None:
         """A whole moment."""
@@ -45,7 +45,7 @@ class Lake:
         row = {"time_ms": START + second * SECOND, "cluster": "one", "worst_status": OK, "is_known": True}
         counts = dict.fromkeys(("totallag", "groups_ok", "groups_warn", "groups_err"), 0)
         rows = pa.Table.from_pylist([{**row, **counts}], schema=CLUSTER_HISTORY)
-        pq.write_table(rows, self.path(Table.CLUSTERS, second))
+        pq.write_table(rows, self.path(HistoryTable.CLUSTERS, second))
 
     def advance(self, second: int, *names: str) -> Recent:
         """What is held of some groups at a time."""
@@ -88,7 +88,7 @@ def test_later_reads_open_only_what_is_new_and_forget_what_is_older_than_an_hour
     for second in (0, 10):
         lake.point(second, {"one/a": second}, WARN)
     assert seconds(lake.advance(10, "one/a")) == [0, 10]
-    for table in Table:
+    for table in HistoryTable:
         for second in (0, 10):
             lake.path(table, second).write_bytes(b"whoever reads this again fails")
     lake.point(3605, {"one/a": 20})
@@ -131,14 +131,14 @@ def test_files_that_are_merged_in_between_hold_nothing_new_but_what_is(lake: Lak
     for second in (590, 600):
         lake.point(second, {"one/a": second})
     lake.writer.tidy(START + 10 * MINUTE)
-    assert not lake.path(Table.GROUPS, 0).exists()
+    assert not lake.path(HistoryTable.GROUPS, 0).exists()
     recent = lake.advance(600, "one/a")
     assert (seconds(recent), lags(recent)) == ([0, 300, 590, 600], [[0, 300, 590, 600]])
 
 
 def test_a_file_and_what_it_was_made_of_are_one_moment(lake: Lake) -> None:
     lake.point(0, {"one/a": 5})
-    before = {table: lake.path(table, 0).read_bytes() for table in Table}
+    before = {table: lake.path(table, 0).read_bytes() for table in HistoryTable}
     lake.writer.tidy(START + 10 * MINUTE)
     for table, data in before.items():
         lake.path(table, 0).write_bytes(data)
@@ -147,7 +147,7 @@ def test_a_file_and_what_it_was_made_of_are_one_moment(lake: Lake) -> None:
 
 
 def test_however_many_moments_there_are_some_of_them_will_do(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.history.recent.MOMENTS_MOST", 4)
+    monkeypatch.setattr("warren.history.recent.MAX_MOMENTS", 4)
     for second in range(20):
         lake.point(second, {"one/a": second})
     first = seconds(lake.advance(19, "one/a"))
@@ -158,11 +158,11 @@ def test_however_many_moments_there_are_some_of_them_will_do(lake: Lake, monkeyp
         found = seconds(recent)
         assert (found[0], found[-1], len(found) <= 8, found == sorted(set(found))) == (0, second, True, True)
         assert lags(recent) == [found], "each moment has its own numbers"
-    assert MOMENTS_MOST >= SPARK_POINTS
+    assert MAX_MOMENTS >= SPARK_POINTS
 
 
-@pytest.mark.parametrize("table", list(Table))
-def test_a_lake_that_cannot_be_read_keeps_what_is_held(lake: Lake, table: Table) -> None:
+@pytest.mark.parametrize("table", list(HistoryTable))
+def test_a_lake_that_cannot_be_read_keeps_what_is_held(lake: Lake, table: HistoryTable) -> None:
     lake.point(0, {"one/a": 1, "one/b": 2})
     lake.advance(0, "one/a", "one/b")
     lake.point(10, {"one/a": 3, "one/b": 4})

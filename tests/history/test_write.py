@@ -11,18 +11,10 @@ import pytest
 from tests.kit.plans import Commit, Rehearsal, cluster_state, plan
 from warren.domain.buckets import bucket_of
 from warren.domain.status import Status
-from warren.history.read import (
-    HISTORY,
-    FileSpan,
-    HistoryFile,
-    Table,
-    cluster_history,
-    file_name,
-    group_history,
-    history_files,
-    history_folder,
-)
-from warren.history.write import HistoryWriter, thinned
+from warren.history.files import HISTORY, FileSpan, HistoryFile, HistoryTable, file_name, history_files, history_folder
+from warren.history.read import cluster_history, group_history
+from warren.history.thin import thinned
+from warren.history.write import HistoryWriter
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.follower import SnapshotFollower
 
@@ -65,7 +57,7 @@ class Past:
         for second in sorted({*seconds, *turns}):
             status = turns.get(second, status)
             at_ms = START + second * SECOND
-            path = history_folder(self.root, Table.GROUPS) / file_name(FileSpan.MOMENT, bucket, 3, at_ms, at_ms)
+            path = history_folder(self.root, HistoryTable.GROUPS) / file_name(FileSpan.MOMENT, bucket, 3, at_ms, at_ms)
             pq.write_table(history([("a", at_ms, status)], cluster="one"), path)
 
     def points(self, group: str = "a", since_ms: int = 0) -> list[tuple[int, int]]:
@@ -79,7 +71,7 @@ class Past:
         return [(at_ms - START) // SECOND for at_ms, _ in self.points()]
 
     def spans(self) -> set[FileSpan]:
-        return {file.span for file in history_files(self.root, Table.GROUPS)}
+        return {file.span for file in history_files(self.root, HistoryTable.GROUPS)}
 
 
 def history(rows: Iterable[tuple[str, int, int]], cluster: str = "c") -> pa.Table:
@@ -141,7 +133,7 @@ def test_clusters_have_a_history_too(past: Past) -> None:
     }  # fmt: skip
     past.writer.tidy(START + 2 * DAY)
     assert cluster_history(past.root, "one", 0).to_pylist() == [first, second]
-    assert {file.span for file in history_files(past.root, Table.CLUSTERS)} == {FileSpan.DAY}
+    assert {file.span for file in history_files(past.root, HistoryTable.CLUSTERS)} == {FileSpan.DAY}
     assert cluster_history(past.root, "three", 0).num_rows == 0
 
 
@@ -170,7 +162,7 @@ def test_ten_minutes_that_are_over_become_one_file_a_bucket_with_every_point(pas
     assert past.spans() == {FileSpan.MOMENT}
     past.writer.tidy(START + 10 * MINUTE)
     assert past.points() == expected
-    files = history_files(past.root, Table.GROUPS)
+    files = history_files(past.root, HistoryTable.GROUPS)
     parts = [file for file in files if file.span is FileSpan.PART]
     assert {(file.from_ms, file.to_ms) for file in parts} == {(START, START + 10 * MINUTE - 1)}
     assert len(parts) == len({file.bucket for file in files})
@@ -228,7 +220,7 @@ def test_a_crash_between_the_longer_file_and_the_removal_of_its_sources(
     past.writer.tidy(START + before_ms)
     assert past.spans() == {source}
     before = past.points()
-    sources = {file.path: file.path.read_bytes() for file in history_files(past.root, Table.GROUPS)}
+    sources = {file.path: file.path.read_bytes() for file in history_files(past.root, HistoryTable.GROUPS)}
     past.writer.tidy(START + over_ms)
     after = past.points()
     for path, data in sources.items():
@@ -243,11 +235,11 @@ def test_a_crash_between_the_longer_file_and_the_removal_of_its_sources(
 def test_a_file_that_is_merged_while_it_is_read_is_not_missed(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in (0, 1):
         past.judge(START + n * MINUTE, 100 + n)
-    listed = history_files(past.root, Table.GROUPS)
+    listed = history_files(past.root, HistoryTable.GROUPS)
     past.writer.tidy(START + HOUR)
     answers = iter([listed])
 
-    def look(data_dir: Path, table: Table) -> list[HistoryFile]:
+    def look(data_dir: Path, table: HistoryTable) -> list[HistoryFile]:
         return next(answers, None) or history_files(data_dir, table)
 
     monkeypatch.setattr("warren.history.read.history_files", look)
@@ -264,7 +256,7 @@ def test_a_clock_that_was_ahead_does_not_end_the_history(past: Past) -> None:
 
 def test_drafts_and_strangers_are_left_out(past: Past) -> None:
     past.judge(START, 100)
-    folder = history_folder(past.root, Table.GROUPS)
+    folder = history_folder(past.root, HistoryTable.GROUPS)
     (folder / f"{file_name(FileSpan.HOUR, 0, 3, START, START)}.x.draft").write_bytes(b"half")
     (folder / "notes.txt").write_text("mine")
     assert past.points() == [(START, 0)]

@@ -1,9 +1,6 @@
-"""History as others read it: Parquet files of groups and clusters over time, each named by what it holds."""
+"""Reads the history: of a group, of clusters, or of all groups at some times."""
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
@@ -13,148 +10,67 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from warren.domain.buckets import bucket_of
-
-HISTORY = pa.schema(
-    [
-        ("time_ms", pa.int64()),
-        ("cluster", pa.string()),
-        ("group", pa.string()),
-        ("status", pa.int8()),
-        ("worst_status", pa.int8()),
-        ("since_ms", pa.int64()),
-        ("totallag", pa.int64()),
-        ("maxlag", pa.int64()),
-    ]
-)
-"""One row a group and moment, sorted by cluster, group, time; `since_ms` says when its status began."""
-
-CLUSTER_HISTORY = pa.schema(
-    [
-        ("time_ms", pa.int64()),
-        ("cluster", pa.string()),
-        ("worst_status", pa.int8()),
-        ("is_known", pa.bool_()),
-        ("totallag", pa.int64()),
-        ("groups_ok", pa.int64()),
-        ("groups_warn", pa.int64()),
-        ("groups_err", pa.int64()),
-    ]
-)
-"""One row a cluster and moment, sorted by cluster, time."""
-
-
-class Table(StrEnum):
-    """What there is a history of; each has a folder of its own."""
-
-    GROUPS = "groups"
-    CLUSTERS = "clusters"
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of its files."""
-        return HISTORY if self is Table.GROUPS else CLUSTER_HISTORY
-
-
-class FileSpan(StrEnum):
-    """How much time a file covers: one point, ten minutes, an hour or a day."""
-
-    MOMENT = "moment"
-    PART = "part"
-    HOUR = "hour"
-    DAY = "day"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryFile:
-    """One file of the history: what belongs to one bucket, from one moment to another, both included."""
-
-    path: Path
-    span: FileSpan
-    bucket: int
-    buckets: int
-    from_ms: int
-    to_ms: int
-
-
-_FILE = re.compile(rf"({'|'.join(FileSpan)})-(\d+)-of-(\d+)-(\d+)-(\d+)\.parquet")
-
-
-def history_folder(data_dir: Path, table: Table) -> Path:
-    """Where a history lies."""
-    return data_dir / "lake" / table
-
-
-def file_name(span: FileSpan, bucket: int, buckets: int, from_ms: int, to_ms: int) -> str:
-    """The name of a file by what it holds."""
-    return f"{span}-{bucket:04d}-of-{buckets:04d}-{from_ms:013d}-{to_ms:013d}.parquet"
-
-
-def history_files(data_dir: Path, table: Table) -> list[HistoryFile]:
-    """All files of a history, oldest first; others in the folder are nobody's business."""
-    try:
-        paths = list(history_folder(data_dir, table).iterdir())
-    except FileNotFoundError:
-        return []
-    found = []
-    for path in paths:
-        if named := _FILE.fullmatch(path.name):
-            span, bucket, buckets, from_ms, to_ms = named.groups()
-            found.append(HistoryFile(path, FileSpan(span), int(bucket), int(buckets), int(from_ms), int(to_ms)))
-    return sorted(found, key=lambda file: (file.from_ms, file.path.name))
+from warren.history.files import HISTORY, HistoryFile, HistoryTable, history_files
 
 
 def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa.Table:
-    """A group's history since a moment, oldest first, each moment once."""
+    """The history of a group since a given time, oldest first, without duplicates."""
     name = pa.array([group])
-    homes: dict[int, int] = {}
+    bucket_by_count: dict[int, int] = {}
 
-    def is_home(file: HistoryFile) -> bool:
-        return file.bucket == homes.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
+    def may_hold_group(file: HistoryFile) -> bool:
+        return file.bucket == bucket_by_count.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
 
-    wanted = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-    return without_doubles(_read(data_dir, Table.GROUPS, is_home, wanted, since_ms))
+    is_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
+    return without_duplicates(_read(data_dir, HistoryTable.GROUPS, may_hold_group, is_group, since_ms))
 
 
 def cluster_history(data_dir: Path, cluster: str, since_ms: int) -> pa.Table:
-    """A cluster's history since a moment, oldest first, each moment once."""
-    return without_doubles(_read(data_dir, Table.CLUSTERS, lambda _: True, pc.field("cluster") == cluster, since_ms))
+    """The history of a cluster since a given time, oldest first, without duplicates."""
+    return without_duplicates(
+        _read(data_dir, HistoryTable.CLUSTERS, lambda _: True, pc.field("cluster") == cluster, since_ms)
+    )
 
 
 def clusters_history(data_dir: Path, since_ms: int) -> pa.Table:
-    """The history of all clusters since a moment, one after the other, each moment once."""
-    return without_doubles(_read(data_dir, Table.CLUSTERS, lambda _: True, None, since_ms))
+    """The history of all clusters since a given time, cluster by cluster, without duplicates."""
+    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, lambda _: True, None, since_ms))
 
 
 def moments_since(data_dir: Path, since_ms: int) -> NDArray[np.int64]:
-    """When points were written since a moment, oldest first; one that is still being written is left out."""
-    # The clusters of a moment are written last.
-    time_ms = _read(data_dir, Table.CLUSTERS, lambda _: True, None, since_ms)["time_ms"]
+    """The times of all points since a given time, oldest first, without one that is still being written."""
+    # The clusters of a point are written last.
+    time_ms = _read(data_dir, HistoryTable.CLUSTERS, lambda _: True, None, since_ms)["time_ms"]
     return np.unique(time_ms.to_numpy())
 
 
 def groups_at(data_dir: Path, times_ms: NDArray[np.int64]) -> pa.Table:
-    """All groups at some moments, in any order, some perhaps twice."""
+    """All groups at some times, in any order, possibly with duplicates."""
     if times_ms.size == 0:
         return HISTORY.empty_table()
     is_wanted = pc.field("time_ms").isin(pa.array(times_ms))
-    is_near = _between(int(times_ms[0]), int(times_ms[-1]))
-    return _read(data_dir, Table.GROUPS, is_near, is_wanted, int(times_ms[0]))
+    overlaps = _between(int(times_ms[0]), int(times_ms[-1]))
+    return _read(data_dir, HistoryTable.GROUPS, overlaps, is_wanted, int(times_ms[0]))
 
 
 def _read(
-    data_dir: Path, table: Table, is_meant: Callable[[HistoryFile], bool], wanted: pc.Expression | None, since_ms: int
+    data_dir: Path,
+    table: HistoryTable,
+    may_match: Callable[[HistoryFile], bool],
+    condition: pc.Expression | None,
+    since_ms: int,
 ) -> pa.Table:
-    is_late = pc.field("time_ms") >= since_ms
-    filters = is_late if wanted is None else wanted & is_late
+    is_since = pc.field("time_ms") >= since_ms
+    filters = is_since if condition is None else condition & is_since
     read: dict[Path, pa.Table] = {}
     while True:
-        files = [f.path for f in history_files(data_dir, table) if f.to_ms >= since_ms and is_meant(f)]
+        files = [file.path for file in history_files(data_dir, table) if file.to_ms >= since_ms and may_match(file)]
         try:
             for path in files:
                 if path not in read:
                     read[path] = pq.read_table(path, schema=table.schema, filters=filters, memory_map=True)
         except FileNotFoundError:
-            # It has just become part of a longer one: look again. What was read stays read, so this comes to an end.
+            # It was just merged into a longer one: list the files again. What was read stays read, so this ends.
             continue
         return pa.concat_tables([table.schema.empty_table(), *read.values()])
 
@@ -163,10 +79,10 @@ def _between(from_ms: int, to_ms: int) -> Callable[[HistoryFile], bool]:
     return lambda file: file.from_ms <= to_ms and file.to_ms >= from_ms
 
 
-def without_doubles(rows: pa.Table) -> pa.Table:
-    """Rows of a group, or of clusters, sorted by time, each moment once.
+def without_duplicates(rows: pa.Table) -> pa.Table:
+    """Rows of one group, or of clusters, sorted by time, each time once.
 
-    A file and the longer one made of it may both be there.
+    A file and the longer one that it was merged into may both be there.
     """
     if rows.num_rows < 2:
         return rows

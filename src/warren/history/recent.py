@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 Ints = NDArray[np.int64]
 
 HOUR_MS = 3_600_000
-MOMENTS_MOST = 64
+MAX_MOMENTS = 64
 SPARK_POINTS = 24
 SPARK_LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""A sparkline is a text: a level a point, - where nothing is known."""
+"""A sparkline is a text of one level per point, with - where nothing is known."""
 GROWTH_MS = 300_000
 """Over how long growth is measured, if the history is that long."""
 
@@ -37,9 +37,9 @@ class Recent:
     status: NDArray[np.int8]
 
     def growth(self, lag_now: Ints, now_ms: int) -> NDArray[np.float64]:
-        """By how much each group's lag grows, in messages a second; NaN where its past is not known."""
+        """The growth of each group's lag in messages per second; NaN where its past is not known."""
         grown = np.full(lag_now.size, np.nan)
-        # From the oldest moment within reach on; a group that was not there then is taken from when it was.
+        # Since the oldest moment within reach; for a group that was not there then, since it was.
         for moment in np.flatnonzero((self.times_ms >= now_ms - GROWTH_MS) & (self.times_ms < now_ms)):
             is_first = np.isnan(grown) & (self.lag[moment] != UNKNOWN) & (lag_now != UNKNOWN)
             rise = lag_now[is_first] - self.lag[moment][is_first]
@@ -47,7 +47,7 @@ class Recent:
         return grown
 
     def sparklines(self, lag_now: Ints, now_ms: int) -> pa.StringArray:
-        """The way of each group's lag up to now, as levels between 0 and its own highest."""
+        """The lag of each group over the hour, as levels between 0 and its own maximum."""
         if not self.times_ms.size:
             return pa.array([""] * lag_now.size, pa.string())
         start_ms = int(self.times_ms[0])
@@ -62,91 +62,91 @@ class Recent:
         return pa.StringArray.from_buffers(lag_now.size, pa.py_buffer(offsets), pa.py_buffer(letters.tobytes()))
 
     def status_before(self, since_ms: Ints) -> NDArray[np.int8]:
-        """The status each group had before the one it has since a moment; 0 where that is not known."""
+        """The status of each group before the one that it has had since a given time; 0 where that is not known."""
         moment = np.searchsorted(self.times_ms, since_ms, side="left") - 1
-        found = self.status[np.maximum(moment, 0), np.arange(since_ms.size)] if self.times_ms.size else moment
-        return np.where(moment < 0, 0, found).astype(np.int8)
+        status = self.status[np.maximum(moment, 0), np.arange(since_ms.size)] if self.times_ms.size else moment
+        return np.where(moment < 0, 0, status).astype(np.int8)
 
 
 def nothing_recent(keys: pa.StringArray) -> Recent:
-    """No past at all."""
+    """A past that is not known."""
     return Recent(keys, np.zeros(0, np.int64), np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int8))
 
 
 @dataclass(slots=True)
 class RecentReader:
-    """Reads what the history has got since it was last asked."""
+    """Keeps the last hour up to date by reading only what is new in the history."""
 
     data_dir: Path
     _seen_ms: int = 0
-    _held: Recent = field(default_factory=lambda: nothing_recent(pa.array([], pa.string())))
+    _recent: Recent = field(default_factory=lambda: nothing_recent(pa.array([], pa.string())))
 
     def advance(self, keys: pa.StringArray, now_ms: int) -> Recent:
         """The recent past of these groups, in their order."""
         try:
-            self._held = self._advanced(keys, now_ms)
+            self._recent = self._advanced(keys, now_ms)
         except (OSError, pa.ArrowException) as error:
-            log.debug("history cannot be read just now: %s", error)
-            self._held = _aligned(self._held, keys)
-        return self._held
+            log.debug("cannot read the history, trying again with the next snapshot: %s", error)
+            self._recent = _aligned(self._recent, keys)
+        return self._recent
 
     def _advanced(self, keys: pa.StringArray, now_ms: int) -> Recent:
-        held = _aligned(self._held, keys)
+        recent = _aligned(self._recent, keys)
         since_ms = max(now_ms - HOUR_MS, self._seen_ms + 1)
         times = moments_since(self.data_dir, since_ms)
         # A clock that was ahead once must not end the hour.
-        times = _spread(times[times <= now_ms], MOMENTS_MOST)
-        is_kept = held.times_ms >= now_ms - HOUR_MS
+        times = _spread(times[times <= now_ms], MAX_MOMENTS)
+        is_kept = recent.times_ms >= now_ms - HOUR_MS
         if not times.size and is_kept.all():
-            return held
+            return recent
         table = groups_at(self.data_dir, times)
         time_ms = table["time_ms"].to_numpy()
-        place = pc.fill_null(pc.index_in(group_keys(table["cluster"], table["group"]), keys), -1)
-        place = place.to_numpy().astype(np.int64)
+        column = pc.fill_null(pc.index_in(group_keys(table["cluster"], table["group"]), keys), -1)
+        column = column.to_numpy().astype(np.int64)
         moment = np.searchsorted(times, time_ms)
-        is_wanted = place >= 0
+        is_wanted = column >= 0
         lag = np.full((times.size, len(keys)), UNKNOWN, dtype=np.int64)
         status = np.zeros((times.size, len(keys)), dtype=np.int8)
-        lag[moment[is_wanted], place[is_wanted]] = table["totallag"].to_numpy()[is_wanted]
-        status[moment[is_wanted], place[is_wanted]] = table["status"].to_numpy()[is_wanted]
+        lag[moment[is_wanted], column[is_wanted]] = table["totallag"].to_numpy()[is_wanted]
+        status[moment[is_wanted], column[is_wanted]] = table["status"].to_numpy()[is_wanted]
         self._seen_ms = int(times[-1]) if times.size else self._seen_ms
-        whole = Recent(
+        merged = Recent(
             keys,
-            np.concatenate([held.times_ms[is_kept], times]),
-            np.concatenate([held.lag[is_kept], lag]),
-            np.concatenate([held.status[is_kept], status]),
+            np.concatenate([recent.times_ms[is_kept], times]),
+            np.concatenate([recent.lag[is_kept], lag]),
+            np.concatenate([recent.status[is_kept], status]),
         )
-        _fill_forward(whole)
-        if whole.times_ms.size <= 2 * MOMENTS_MOST:
-            return whole
-        fewer = np.isin(whole.times_ms, _spread(whole.times_ms, MOMENTS_MOST))
-        return Recent(keys, whole.times_ms[fewer], whole.lag[fewer], whole.status[fewer])
+        _fill_forward(merged)
+        if merged.times_ms.size <= 2 * MAX_MOMENTS:
+            return merged
+        is_kept = np.isin(merged.times_ms, _spread(merged.times_ms, MAX_MOMENTS))
+        return Recent(keys, merged.times_ms[is_kept], merged.lag[is_kept], merged.status[is_kept])
 
 
-def _aligned(held: Recent, keys: pa.StringArray) -> Recent:
-    """The same past in another order of groups; those that are gone are forgotten."""
-    if held.keys.equals(keys):
-        return held
-    place = pc.fill_null(pc.index_in(keys, held.keys), -1).to_numpy().astype(np.int64)
-    is_known = place >= 0
-    lag = np.full((held.times_ms.size, len(keys)), UNKNOWN, dtype=np.int64)
-    status = np.zeros((held.times_ms.size, len(keys)), dtype=np.int8)
-    lag[:, is_known] = held.lag[:, place[is_known]]
-    status[:, is_known] = held.status[:, place[is_known]]
-    return Recent(keys, held.times_ms, lag, status)
+def _aligned(recent: Recent, keys: pa.StringArray) -> Recent:
+    """The same past for other groups, or in another order; groups that are gone are dropped."""
+    if recent.keys.equals(keys):
+        return recent
+    column = pc.fill_null(pc.index_in(keys, recent.keys), -1).to_numpy().astype(np.int64)
+    is_known = column >= 0
+    lag = np.full((recent.times_ms.size, len(keys)), UNKNOWN, dtype=np.int64)
+    status = np.zeros((recent.times_ms.size, len(keys)), dtype=np.int8)
+    lag[:, is_known] = recent.lag[:, column[is_known]]
+    status[:, is_known] = recent.status[:, column[is_known]]
+    return Recent(keys, recent.times_ms, lag, status)
 
 
-def _fill_forward(whole: Recent) -> None:
-    """Where a moment has nothing of a group, as it was kept for another's change, the one before it counts on."""
-    for moment in range(1, whole.times_ms.size):
-        is_missing = whole.status[moment] == 0
-        whole.lag[moment, is_missing] = whole.lag[moment - 1, is_missing]
-        whole.status[moment, is_missing] = whole.status[moment - 1, is_missing]
+def _fill_forward(merged: Recent) -> None:
+    """Fill moments that were kept for the change of another group with the values of the moment before."""
+    for moment in range(1, merged.times_ms.size):
+        is_missing = merged.status[moment] == 0
+        merged.lag[moment, is_missing] = merged.lag[moment - 1, is_missing]
+        merged.status[moment, is_missing] = merged.status[moment - 1, is_missing]
 
 
-def _spread(times_ms: Ints, most: int) -> Ints:
-    """So many of these times at most, evenly over the time they cover, the last one among them."""
-    if times_ms.size <= most:
+def _spread(times_ms: Ints, maximum: int) -> Ints:
+    """At most this many of the times, evenly spread, the last one included."""
+    if times_ms.size <= maximum:
         return times_ms
-    wanted = np.linspace(times_ms[0], times_ms[-1], most)
+    wanted = np.linspace(times_ms[0], times_ms[-1], maximum)
     return times_ms[np.unique(np.searchsorted(times_ms, wanted))]

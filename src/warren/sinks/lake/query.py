@@ -14,8 +14,7 @@ from warren.config import Config
 from warren.config.sinks import LakeSink
 from warren.domain.status import Status
 from warren.errors import WarrenError
-from warren.history.read import Table as Own
-from warren.history.read import history_files
+from warren.history.files import HistoryTable, history_files
 from warren.report import print_rows
 from warren.sinks.lake.session import lake_session
 from warren.sinks.lake.tables import Table, local_path, time_of, word_of
@@ -79,7 +78,7 @@ def lake_views(spark: SparkSession, sink: LakeSink) -> Iterator[tuple[str, DataF
 
 def own_views(spark: SparkSession, data_dir: Path) -> Iterator[tuple[str, DataFrame]]:
     """Warren's own history, as tables of the same kind as a lake's."""
-    for table in Own:
+    for table in HistoryTable:
         paths = [local_path(file.path) for file in history_files(data_dir, table)]
         if not paths:
             continue
@@ -91,7 +90,7 @@ def own_views(spark: SparkSession, data_dir: Path) -> Iterator[tuple[str, DataFr
             "time": time_of("time_ms"),
             "total_lag": f.col("totallag"),
         }
-        if table is Own.GROUPS:
+        if table is HistoryTable.GROUPS:
             named |= {"status": word_of("status", Status), "since": time_of("since_ms"), "max_lag": f.col("maxlag")}
         yield (
             table,
