@@ -25,7 +25,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 def demo() -> Iterator[Demo]:
     with running_demo() as demo:
         yield demo
-    assert f"curl {demo.url}/v3/kafka/demo/consumer/email-stalled/lag" in "".join(demo.said), "a command to try"
+    assert f"curl {demo.url}/v3/kafka/demo/consumer/email-stalled/lag" in "".join(demo.output), "a command to try"
 
 
 @pytest.fixture(scope="module")

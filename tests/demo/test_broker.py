@@ -1,4 +1,4 @@
-"""Real brokers: they serve, they come back with their data, and they never stay behind."""
+"""Real brokers: they start, come back with their data, and always end."""
 
 import subprocess
 import sys
@@ -51,13 +51,13 @@ def end_offset(kafka: Kafka, topic: str) -> int:
 
 
 def await_gone(path: Path) -> bool:
-    give_up_at = time.monotonic() + 30
-    while path.exists() and time.monotonic() < give_up_at:
+    deadline = time.monotonic() + 30
+    while path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     return not path.exists()
 
 
-def test_one_broker_serves_as_the_cluster_it_says(kafka: Kafka) -> None:
+def test_one_broker_has_the_cluster_id_it_reports(kafka: Kafka) -> None:
     create_topic(kafka, "broker-one")
     produce(kafka, "broker-one", 10)
 
@@ -78,7 +78,7 @@ def test_settings_reach_the_broker() -> None:
         assert partitions_of(kafka, "__consumer_offsets") == 3
 
 
-def test_a_given_directory_keeps_cluster_and_data(tmp_path: Path) -> None:
+def test_a_kept_directory_keeps_cluster_id_and_data(tmp_path: Path) -> None:
     with Kafka(dir=tmp_path) as first:
         create_topic(first, "kept")
         produce(first, "kept", 5)
@@ -111,7 +111,7 @@ def test_three_brokers_lose_nothing_when_one_is_killed_and_brought_back(three: K
     assert end_offset(three, "replicated") == 30
 
 
-def test_killing_twice_and_starting_a_running_one_do_nothing(three: Kafka) -> None:
+def test_killing_twice_and_starting_a_running_broker_do_nothing(three: Kafka) -> None:
     three.start(2)
     three.kill(2)
     three.kill(2)
@@ -119,7 +119,7 @@ def test_killing_twice_and_starting_a_running_one_do_nothing(three: Kafka) -> No
     assert 2 in AdminClient({"bootstrap.servers": three.address(2)}).list_topics(timeout=10).brokers
 
 
-def test_a_broker_that_cannot_start_says_why() -> None:
+def test_a_broker_that_cannot_start_raises_the_reason() -> None:
     with (
         pytest.raises(DemoError, match=r"no\.such|Invalid value"),
         Kafka(config={"num.io.threads": "no.such"}),
@@ -127,7 +127,7 @@ def test_a_broker_that_cannot_start_says_why() -> None:
         pass
 
 
-def test_neither_broker_nor_data_outlive_a_killed_parent() -> None:
+def test_brokers_and_temporary_data_do_not_outlive_a_killed_parent() -> None:
     parent_code = (
         "import time\n"
         "from warren.demo.broker import Kafka\n"

@@ -1,4 +1,4 @@
-"""What keeps `warren demo` from starting is told; that it comes up, and leaves nothing behind, is seen in a browser."""
+"""Errors of `warren demo`; tests/browser starts and ends the whole demo."""
 
 import socket
 
@@ -8,8 +8,8 @@ from warren.demo.run import run_demo
 from warren.errors import DemoError
 
 
-def test_a_port_that_is_taken_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(DemoError, match=rf"--port {port}: it is taken"):
+def test_a_port_in_use_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(DemoError, match=rf"--port {port}: the port is in use"):
             run_demo(port=port)

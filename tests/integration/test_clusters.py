@@ -13,12 +13,12 @@ from tests.kit.reference import Reference, assert_windows_equal, read_topic
 from tests.kit.warrens import Recorder, Sections, Seen, WarrenRun, sections_for
 from warren.demo.broker import Kafka
 from warren.demo.workload import (
-    Behaviour,
+    ConsumerGroup,
     Healthy,
     Producer,
     Slow,
     Stalled,
-    Worker,
+    WorkloadThread,
     create_topics,
     fill_topic,
     stop_all,
@@ -40,7 +40,7 @@ TRIO = {"billing": "healthy", "export": "stalled", "search": "slow"}
 VERDICT = {"healthy": "OK", "stalled": "STALL", "slow": "WARN"}
 
 
-def group_of(kind: str, bootstrap: str, name: str) -> Behaviour:
+def group_of(kind: str, bootstrap: str, name: str) -> ConsumerGroup:
     if kind == "healthy":
         return Healthy(bootstrap, TOPIC, name)
     if kind == "stalled":
@@ -49,12 +49,12 @@ def group_of(kind: str, bootstrap: str, name: str) -> Behaviour:
 
 
 @contextlib.contextmanager
-def workload(kafka: Kafka, fates: Mapping[str, str]) -> Iterator[dict[str, Behaviour]]:
+def workload(kafka: Kafka, fates: Mapping[str, str]) -> Iterator[dict[str, ConsumerGroup]]:
     """A producer and groups of these fates on a cluster."""
     create_topics(kafka.bootstrap, {TOPIC: 3}, replication=kafka.brokers)
     fill_topic(kafka.bootstrap, TOPIC, FILLED)
     groups = {name: group_of(kind, kafka.bootstrap, name) for name, kind in fates.items()}
-    workers: list[Worker] = [Producer(kafka.bootstrap, TOPIC, RATE), *groups.values()]
+    workers: list[WorkloadThread] = [Producer(kafka.bootstrap, TOPIC, RATE), *groups.values()]
     with contextlib.ExitStack() as parts:
         parts.callback(stop_all, workers, 60.0)
         for worker in workers:

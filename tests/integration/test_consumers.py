@@ -15,9 +15,9 @@ from tests.kit.warrens import Recorder, Seen, WarrenRun, recorded, sections_for,
 from warren.demo.broker import Kafka
 from warren.demo.workload import (
     AssignOnly,
-    Behaviour,
     Bursty,
     CatchingUp,
+    ConsumerGroup,
     Healthy,
     Kip848,
     Pair,
@@ -45,10 +45,10 @@ BEHIND = 10_000
 COMMIT_EVERY_S = {"0.2 s": 0.2, "1 s": 1.0, "5 s": 5.0, "20 s": 20.0}
 
 
-def busy_groups(bootstrap: str) -> dict[str, Behaviour]:
+def busy_groups(bootstrap: str) -> dict[str, ConsumerGroup]:
     """Groups of the busy topic: healthy ones that differ in how often they commit, and one that is 1 % too slow."""
     at = bootstrap, BUSY
-    groups: dict[str, Behaviour] = {
+    groups: dict[str, ConsumerGroup] = {
         f"healthy {name}": Healthy(*at, f"busy-healthy-{number}", commit_every_s=every_s)
         for number, (name, every_s) in enumerate(COMMIT_EVERY_S.items())
     }
@@ -56,7 +56,7 @@ def busy_groups(bootstrap: str) -> dict[str, Behaviour]:
     return groups
 
 
-def quiet_groups(bootstrap: str) -> dict[str, Behaviour]:
+def quiet_groups(bootstrap: str) -> dict[str, ConsumerGroup]:
     """A group of every other kind."""
     at = bootstrap, QUIET
     return {
@@ -80,7 +80,7 @@ def quiet_groups(bootstrap: str) -> dict[str, Behaviour]:
 class Journal:
     """What a group had committed, and when it knew, looked at every few milliseconds."""
 
-    def __init__(self, group: Behaviour) -> None:
+    def __init__(self, group: ConsumerGroup) -> None:
         self.entries: list[tuple[float, dict[int, int]]] = []
         self._group = group
         self._stopping = threading.Event()
@@ -106,7 +106,7 @@ class Journal:
 class Played:
     """A run of every kind of consumer, and all that was published about it."""
 
-    groups: Mapping[str, Behaviour]
+    groups: Mapping[str, ConsumerGroup]
     record: Recorder
     settled_s: float
     journal: Journal
@@ -125,7 +125,7 @@ class Played:
 
 
 @contextlib.contextmanager
-def playing(bootstrap: str, home: Path, groups: Mapping[str, Behaviour]) -> Iterator[Recorder]:
+def playing(bootstrap: str, home: Path, groups: Mapping[str, ConsumerGroup]) -> Iterator[Recorder]:
     """Producers, groups and a Warren, running; Warren is started last, so that it finds commits from before it."""
     producers = [Producer(bootstrap, BUSY, RATE), Producer(bootstrap, QUIET, QUIET_RATE)]
     run = WarrenRun(home, sections_for({"local": bootstrap}, trigger=TRIGGER_S))

@@ -17,7 +17,7 @@ from tests.kit.warrens import Recorder, Seen, WarrenRun, sections_for, wait_for
 from warren.demo.broker import Kafka
 from warren.demo.workload import (
     AssignOnly,
-    Behaviour,
+    ConsumerGroup,
     Healthy,
     Pair,
     Producer,
@@ -47,7 +47,7 @@ RANDOM_KILLS = 2
 LONGEST_LIFE_S = 15.0
 
 
-def groups_of(bootstrap: str) -> list[Behaviour]:
+def groups_of(bootstrap: str) -> list[ConsumerGroup]:
     """Groups whose windows are hard to get right: commits far closer than min-distance, aborts, rebalances."""
     at = bootstrap, TOPIC
     return [

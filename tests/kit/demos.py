@@ -1,4 +1,4 @@
-"""The demo as a newcomer starts it, from the README, and ends it, with Ctrl-C."""
+"""Runs the demo with the command of the README, and ends it with Ctrl-C."""
 
 import os
 import re
@@ -14,29 +14,29 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass
 class Demo:
-    """A demo that runs."""
+    """A running demo and its output."""
 
     url: str
     bootstrap: str
-    said: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
 
 
 def readme_blocks(language: str, name: str = "README.md") -> list[str]:
-    """The blocks of a language that the README shows."""
+    """The code blocks of a language in the README."""
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
 
 
 @contextmanager
 def running_demo() -> Iterator[Demo]:
-    """The first command of the README, until its groups are judged; nothing of it is left afterwards."""
+    """Run the first command of the README until there are verdicts; checks that no process is left at the end."""
     command = readme_blocks("sh")[0].strip()
-    mark = f"WARREN_TEST_DEMO={os.getpid()}-{os.urandom(4).hex()}"
+    marker = f"WARREN_TEST_DEMO={os.getpid()}-{os.urandom(4).hex()}"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     with subprocess.Popen(
         command,
         shell=True,
         cwd=ROOT,
-        env={**environment, **dict([mark.split("=")])},
+        env={**environment, **dict([marker.split("=")])},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -44,32 +44,34 @@ def running_demo() -> Iterator[Demo]:
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        found = None
-        said = []
+        ready = None
+        output = []
         for line in process.stdout:
-            said.append(line)
-            found = re.match(r"warren demo ready: (http://\S+), \d+ groups on (\S+),", line)
-            if found:
+            output.append(line)
+            ready = re.match(r"warren demo ready: (http://\S+), \d+ groups on (\S+),", line)
+            if ready:
                 break
-        assert found is not None, f"{command} ended:\n{''.join(said)}"
-        demo = Demo(found[1], found[2], said)
+        assert ready is not None, f"{command} ended:\n{''.join(output)}"
+        demo = Demo(ready[1], ready[2], output)
         try:
             yield demo
         finally:
-            # As a terminal does it: to all that belong to it.
+            # To the whole process group, as a terminal does.
             os.killpg(process.pid, signal.SIGINT)
-            demo.said += process.stdout.readlines()
-    assert any("Stopping: Warren, the groups, the producers, Kafka." in line for line in demo.said), demo.said[-20:]
-    assert _marked(mark) == []
+            demo.output += process.stdout.readlines()
+    assert any("Stopping Warren, the consumer groups, the producers and Kafka." in line for line in demo.output), (
+        demo.output[-20:]
+    )
+    assert _processes_with(marker) == []
 
 
-def _marked(mark: str) -> list[str]:
-    """The processes whose environment carries a mark."""
-    found = []
+def _processes_with(marker: str) -> list[str]:
+    """The command lines of the processes with this in their environment."""
+    processes = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
-                found.append((entry / "cmdline").read_text()[:200])
+            if entry.name.isdigit() and marker.encode() in (entry / "environ").read_bytes():
+                processes.append((entry / "cmdline").read_text()[:200])
         except OSError:
             continue
-    return found
+    return processes

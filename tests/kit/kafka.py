@@ -1,4 +1,4 @@
-"""Small things that tests ask of a real Kafka."""
+"""Commits, records, topics and transactions on a real Kafka."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from tests.kit.warrens import wait_for
 from warren.demo.workload import create_topics
 from warren.demo.workload.topics import admin
 
-_NOT_YET = (
+_COORDINATOR_NOT_READY = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -18,21 +18,21 @@ _NOT_YET = (
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    """Commit these offsets of a topic for a group, once, without becoming a member."""
+    """Commit these offsets of a topic for a group, once, without joining it."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     try:
-        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        wait_for(lambda: _is_committed(consumer, places), "the coordinator takes the commit", 60)
+        partitions = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        wait_for(lambda: _is_committed(consumer, partitions), "the coordinator accepts the commit", 60)
     finally:
         consumer.close()
 
 
-def _is_committed(consumer: Consumer, places: list[TopicPartition]) -> bool:
+def _is_committed(consumer: Consumer, partitions: list[TopicPartition]) -> bool:
     try:
-        return all(answer.error is None for answer in consumer.commit(offsets=places, asynchronous=False))
+        return all(answer.error is None for answer in consumer.commit(offsets=partitions, asynchronous=False))
     except KafkaException as error:
-        # A broker that has just begun reads its offsets topic first.
-        if error.args[0].code() not in _NOT_YET:
+        # A broker that has just started reads its offsets topic first.
+        if error.args[0].code() not in _COORDINATOR_NOT_READY:
             raise
         return False
 
@@ -46,12 +46,12 @@ def produce(bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes 
 
 
 def create_timed_topics(bootstrap: str, partitions: Mapping[str, int]) -> None:
-    """Make topics whose messages carry the time at which the broker took them, so that heads at any time are known."""
+    """Create topics whose messages have the time of the broker, so that the head at any time can be looked up."""
     config = {"message.timestamp.type": "LogAppendTime"}
-    wanted = [NewTopic(name, count, 1, config=config) for name, count in partitions.items()]
+    new_topics = [NewTopic(name, count, 1, config=config) for name, count in partitions.items()]
     client = admin(bootstrap)
-    for made in client.create_topics(wanted).values():
-        made.result(30)
+    for future in client.create_topics(new_topics).values():
+        future.result(30)
     create_topics(bootstrap, partitions)
 
 
@@ -63,7 +63,7 @@ def delete_topic(bootstrap: str, topic: str) -> None:
 
 @contextmanager
 def open_transaction(bootstrap: str, name: str, group: str, topic: str) -> Iterator[None]:
-    """A transaction with a commit of a group in it that stays open for the block, and is aborted then."""
+    """A transaction with a commit of a group; it is open during the block and aborted afterwards."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "transaction.timeout.ms": 600_000})
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     try:

@@ -22,7 +22,7 @@ import orjson
 
 from tests.kit.debian import debian_files
 from tests.kit.warrens import wait_for
-from warren.demo.broker import _free_ports
+from warren.demo.broker import free_port_pairs
 from warren.errors import BusyError
 from warren.java import _IVY_SETTINGS, _ivy_jar, _lock, _making, _run_ivy, cache_dir, java_home
 from warren.sinks.points import Points
@@ -53,7 +53,7 @@ class StoreServer:
         return f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
-        [(self._port, self._other_port)] = _free_ports(1)
+        [(self._port, self._other_port)] = free_port_pairs(1)
         self._home = Path(tempfile.mkdtemp(prefix="warren-store-"))
         try:
             self.prepare()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.kit.warrens import wait_for
-from warren.demo.broker import Jvm
+from warren.demo.child_process import ChildProcess
 from warren.java import Jars, fetch_jars, java_home
 
 ZOOKEEPER = Jars(
@@ -29,7 +29,7 @@ class ZooKeeperServer:
 
     def __init__(self) -> None:
         self._directory = Path()
-        self._jvm: Jvm | None = None
+        self._jvm: ChildProcess | None = None
         self.port = 0
 
     @property
@@ -60,7 +60,7 @@ class ZooKeeperServer:
             str(java_home() / "bin" / "java"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", jars,
             "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self._directory / "zoo.cfg"),
         ]  # fmt: skip
-        self._jvm = Jvm(command, self._directory / "zookeeper.log", None, None)
+        self._jvm = ChildProcess(command, self._directory / "zookeeper.log")
         wait_for(self._is_well, "ZooKeeper answers", 60.0)
 
     def kill(self) -> None:

@@ -1,12 +1,12 @@
-"""A real Kafka on this machine: one or three brokers that can be killed and brought back."""
+"""A real Kafka on this machine: one or three brokers that can be killed and started again."""
 
 import atexit
 import base64
+import contextlib
 import hashlib
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -14,28 +14,25 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from warren.demo.child_process import ChildProcess
 from warren.errors import DemoError
 from warren.java import cache_dir, java_home, kafka_broker_jars
 
-# Below the ports that connections get by themselves, so that none of those takes a dead broker's port.
+# Below the ephemeral ports, so that no connection takes the port of a broker that is down.
 _PORTS = range(20_000, 32_000)
-_READY_WITHIN_S = 90.0
-_STOP_WITHIN_S = 15.0
-_WATCHDOG = 'read -r _; kill -9 "$0"; [ -z "$1" ] || rm -rf "$1"'
+_READY_TIMEOUT_S = 90.0
 
 
 class Kafka:
     """A Kafka cluster of `brokers` nodes on free ports of 127.0.0.1; broker `i` has the node id `i`.
 
-    The data lives in `dir`, or in a temporary one that is removed at the end. `config` adds to or
-    overrides the brokers' settings. A broker that starts fast is compiled lightly: give `fast_start=False`
-    where its throughput matters.
+    The data is in `dir`, or in a temporary directory that is removed at the end. `config` overrides settings of the
+    brokers. A fast start limits the JIT compiler: give `fast_start=False` where throughput matters.
     """
 
     def __init__(
@@ -50,34 +47,34 @@ class Kafka:
     ) -> None:
         self.brokers = brokers
         self.cluster_id = _new_cluster_id()
-        self._given = dir
+        self._kept_dir = dir
         self._directory = Path()
         self._offsets_partitions = offsets_partitions
         self._memory = memory or ("512m" if brokers == 1 else "256m")
         self._fast_start = fast_start
         self._config = dict(config or {})
-        self._ports: list[tuple[int, int]] = []  # for clients and for the controllers among themselves
-        self._running: dict[int, Jvm] = {}
+        self._ports: list[tuple[int, int]] = []  # of each broker: for clients, for controllers
+        self._running: dict[int, ChildProcess] = {}
 
     @property
     def bootstrap(self) -> str:
-        """The brokers' addresses, as clients want them."""
+        """The addresses of all brokers, for clients."""
         return ",".join(self.address(i) for i in range(self.brokers))
 
     def address(self, i: int) -> str:
-        """Give the address of one broker."""
+        """The address of broker `i`."""
         return f"127.0.0.1:{self._ports[i][0]}"
 
     def log(self, i: int) -> Path:
-        """Give the file that broker `i` writes its log to."""
+        """The log file of broker `i`."""
         return self._directory / f"broker-{i}.log"
 
     def process_id(self, i: int) -> int:
-        """Give the process id of broker `i`, which must be running."""
-        return self._running[i].process_id
+        """The process id of broker `i`, which must be running."""
+        return self._running[i].pid
 
     def __enter__(self) -> Self:
-        self._directory = Path(self._given or tempfile.mkdtemp(prefix="warren-kafka-")).absolute()
+        self._directory = Path(self._kept_dir or tempfile.mkdtemp(prefix="warren-kafka-")).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         self.cluster_id = self._formatted_cluster_id() or self.cluster_id
         atexit.register(self.stop)
@@ -88,39 +85,40 @@ class Kafka:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self, i: int) -> None:
-        """Start broker `i` again, on its ports and its data, and wait until it serves."""
+        """Start broker `i` again, with its ports and data, and wait until it is ready."""
         if i not in self._running:
             self._launch(i)
             self._await_ready(i, with_brokers={i})
 
     def kill(self, i: int) -> None:
-        """End broker `i` with SIGKILL, in the middle of whatever it does."""
+        """End broker `i` with SIGKILL."""
         if process := self._running.pop(i, None):
             process.kill()
 
     def stop(self) -> None:
-        """End all brokers and remove the data if its directory was temporary."""
+        """End all brokers, and remove the data if its directory is temporary."""
         atexit.unregister(self.stop)
-        # The last of three would wait for a quorum that is gone; Kafka's log is safe against a kill.
-        orderly = self.brokers == 1 and (self._given is not None or not _archive().exists())
-        for i in list(self._running):
-            if orderly:
-                self._running.pop(i).terminate()
+        # The last of three brokers would wait for a quorum that is gone; Kafka's log is safe against a kill.
+        is_graceful = self.brokers == 1 and (self._kept_dir is not None or not _class_archive().exists())
+        for process in self._running.values():
+            if is_graceful:
+                process.terminate()
+                with contextlib.suppress(FileNotFoundError):
+                    self._new_archive.replace(_class_archive())
             else:
-                self.kill(i)
-        if self._given is None and self._directory != Path():
+                process.kill()
+        self._running.clear()
+        if self._kept_dir is None and self._directory != Path():
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start_all(self) -> None:
-        """Start the cluster; should another program take a port at the last moment, once more with others."""
+        """Start the cluster; if another program takes one of its ports first, try again with other ports."""
         for attempts_left in (2, 1, 0):
-            self._ports = _free_ports(self.brokers)
+            self._ports = free_port_pairs(self.brokers)
             for i in range(self.brokers):
                 self._properties(i).write_text(self._to_properties(i))
             self._format()
@@ -130,13 +128,17 @@ class Kafka:
                 for i in range(self.brokers):
                     self._await_ready(i, with_brokers=set(range(self.brokers)))
             except DemoError:
-                port_taken = any("Address already in use" in self._tail(i) for i in range(self.brokers))
+                is_port_taken = any("Address already in use" in self._tail(i) for i in range(self.brokers))
                 for i in list(self._running):
                     self.kill(i)
-                if not port_taken or not attempts_left:
+                if not is_port_taken or not attempts_left:
                     raise
             else:
                 return
+
+    @property
+    def _new_archive(self) -> Path:
+        return _class_archive().with_suffix(f".{self.cluster_id}")
 
     def _properties(self, i: int) -> Path:
         return self._directory / f"broker-{i}.properties"
@@ -162,10 +164,10 @@ class Kafka:
             "transaction.state.log.replication.factor": replicas,
             "transaction.state.log.min.isr": in_sync,
             "group.initial.rebalance.delay.ms": "0",
-            # A killed broker's leaders move, and it may come back, after 3 s instead of 9.
+            # The leaders of a killed broker move, and it may come back, after 3 s instead of 9.
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
-            # The default of 128 MB would take half of a small heap.
+            # The default of 128 MB is half of a small heap.
             "log.cleaner.dedupe.buffer.size": str(16 << 20),
             **self._config,
         }
@@ -174,9 +176,9 @@ class Kafka:
     def _java(self, *options: str) -> list[str]:
         classpath = os.pathsep.join(str(jar) for jar in kafka_broker_jars())
         fast = ["-XX:TieredStopAtLevel=1"] if self._fast_start else []
-        if _archive().exists():
-            # A stale archive is not an error: the JVM then loads the classes from the jars.
-            fast += [f"-XX:SharedArchiveFile={_archive()}", "-Xshare:auto", "-Xlog:disable"]
+        if _class_archive().exists():
+            # With a stale archive the JVM loads the classes from the jars.
+            fast += [f"-XX:SharedArchiveFile={_class_archive()}", "-Xshare:auto", "-Xlog:disable"]
         return [str(java_home() / "bin" / "java"), "-XX:+UseSerialGC", *fast, *options, "-cp", classpath]
 
     def _format(self) -> None:
@@ -200,17 +202,15 @@ class Kafka:
 
     def _launch(self, i: int) -> None:
         options = [f"-Xmx{self._memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        archive = None
-        if self.brokers == 1 and not _archive().exists():
-            _archive().parent.mkdir(parents=True, exist_ok=True)
-            archive = _archive().with_suffix(f".{self.cluster_id}")
-            options.append(f"-XX:ArchiveClassesAtExit={archive}")
+        if self.brokers == 1 and not _class_archive().exists():
+            _class_archive().parent.mkdir(parents=True, exist_ok=True)
+            options.append(f"-XX:ArchiveClassesAtExit={self._new_archive}")
         command = [*self._java(*options), "kafka.Kafka", str(self._properties(i))]
-        leftovers = self._directory if self._given is None else None
-        self._running[i] = Jvm(command, self.log(i), archive, leftovers)
+        leftovers = self._directory if self._kept_dir is None else None
+        self._running[i] = ChildProcess(command, self.log(i), leftovers=leftovers)
 
     def _await_ready(self, i: int, with_brokers: set[int]) -> None:
-        """Wait until broker `i` itself answers for this cluster and knows all of these brokers as alive."""
+        """Wait until broker `i` itself answers for this cluster and knows that these brokers are alive."""
         admin = AdminClient(
             {
                 "bootstrap.servers": self.address(i),
@@ -219,10 +219,10 @@ class Kafka:
                 "reconnect.backoff.max.ms": 100,
             }
         )
-        give_up_at = time.monotonic() + _READY_WITHIN_S
-        while time.monotonic() < give_up_at:
-            if not self._running[i].is_alive():
-                raise DemoError(f"Kafka broker {i} ended while it started:\n{self._tail(i)}")
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self._running[i].exit_code is not None:
+                raise DemoError(f"Kafka broker {i} ended during its start:\n{self._tail(i)}")
             try:
                 cluster = admin.list_topics(timeout=1)
             except KafkaException:
@@ -230,61 +230,17 @@ class Kafka:
             if cluster.cluster_id == self.cluster_id and with_brokers <= cluster.brokers.keys():
                 return
             time.sleep(0.05)
-        raise DemoError(f"Kafka broker {i} was not ready within {_READY_WITHIN_S:.0f} s:\n{self._tail(i)}")
+        raise DemoError(f"Kafka broker {i} was not ready within {_READY_TIMEOUT_S:.0f} s:\n{self._tail(i)}")
 
     def _tail(self, i: int) -> str:
         lines = self.log(i).read_text(errors="replace").splitlines() if self.log(i).exists() else []
         return "\n".join(lines[-20:])
 
 
-class Jvm:
-    """A JVM that does not outlive this process, however that ends."""
+def _class_archive() -> Path:
+    """The class-data archive with which brokers start in a third of the time.
 
-    def __init__(self, command: list[str], log: Path, archive: Path | None, leftovers: Path | None) -> None:
-        self._archive = archive
-        with log.open("a") as output:
-            # In a session of its own, so that Ctrl-C ends it through us, in order.
-            self._jvm = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
-        # Its input ends when we end. (The kernel's own signal for that goes by thread, not by process.)
-        self._watchdog = subprocess.Popen(
-            ["/bin/sh", "-c", _WATCHDOG, str(self._jvm.pid), str(leftovers or "")],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    @property
-    def process_id(self) -> int:
-        return self._jvm.pid
-
-    def is_alive(self) -> bool:
-        return self._jvm.poll() is None
-
-    def kill(self) -> None:
-        self._end(signal.SIGKILL)
-
-    def terminate(self) -> None:
-        self._end(signal.SIGTERM)
-        if self._archive is not None and self._archive.exists():
-            self._archive.replace(_archive())
-
-    def _end(self, how: signal.Signals) -> None:
-        self._jvm.send_signal(how)
-        try:
-            self._jvm.wait(_STOP_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            self._jvm.kill()
-            self._jvm.wait()
-        self._watchdog.kill()
-        self._watchdog.communicate()
-
-
-def _archive() -> Path:
-    """Give the name of the class archive that lets later brokers start in a third of the time.
-
-    The first single broker that ends in order writes it. It fits one Java and one set of jars.
+    The first single broker that is stopped gracefully writes it. It is specific to one Java and one set of jars.
     """
     release = java_home() / "release"
     key = f"{java_home()} {release.read_text() if release.exists() else ''} {kafka_broker_jars()[0].parent}"
@@ -294,11 +250,12 @@ def _archive() -> Path:
 def _new_cluster_id() -> str:
     while True:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not cluster_id.startswith("-"):  # the format tool would take it for an option
+        if not cluster_id.startswith("-"):  # which the format tool takes for an option
             return cluster_id
 
 
-def _free_ports(pairs: int) -> list[tuple[int, int]]:
+def free_port_pairs(pairs: int) -> list[tuple[int, int]]:
+    """So many pairs of free ports of 127.0.0.1."""
     free: set[int] = set()
     while len(free) < 2 * pairs:
         port = random.SystemRandom().choice(_PORTS)

@@ -1,4 +1,4 @@
-"""Topics for a workload: made, filled, and asked for their heads."""
+"""Creates and fills the topics of a workload, and reads their heads."""
 
 import time
 from collections.abc import Mapping
@@ -7,40 +7,40 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from warren.demo.workload.worker import CLIENT_LOG
+from warren.demo.workload.thread import CLIENT_LOG
 from warren.errors import DemoError
 
 PAYLOAD = b"a message of the demo"
 
 
 def client_config(bootstrap: str, client_id: str) -> dict[str, str | int | float | bool]:
-    """What every Kafka client of a workload is configured with."""
+    """The settings of every Kafka client of a workload."""
     return {
         "bootstrap.servers": bootstrap,
         "client.id": client_id,
         "reconnect.backoff.max.ms": 1000,
-        # A broker that is killed on purpose is no news.
+        # Brokers are killed on purpose.
         "log.connection.close": False,
     }
 
 
 def admin(bootstrap: str) -> AdminClient:
-    """An admin client that keeps its log to itself."""
+    """An admin client that does not log to stderr."""
     return AdminClient(client_config(bootstrap, "warren-demo-admin"), logger=CLIENT_LOG)
 
 
 def create_topics(
     bootstrap: str, partitions: Mapping[str, int], *, replication: int = 1, timeout_s: float = 30.0
 ) -> None:
-    """Make topics of so many partitions (one that exists stays as it is) and wait for all their leaders."""
+    """Create topics with so many partitions, unless they exist, and wait until all partitions have leaders."""
     client = admin(bootstrap)
-    wanted = [NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()]
-    for name, future in client.create_topics(wanted, operation_timeout=timeout_s).items():
+    new_topics = [NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()]
+    for name, future in client.create_topics(new_topics, operation_timeout=timeout_s).items():
         try:
             future.result(timeout_s)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise DemoError(f"topic {name} could not be made: {error.args[0].str()}") from error
+                raise DemoError(f"topic {name} could not be created: {error.args[0].str()}") from error
     deadline = time.monotonic() + timeout_s
     while missing := [name for name, n in partitions.items() if _led_partitions(client, name) < n]:
         if time.monotonic() > deadline:
@@ -49,22 +49,24 @@ def create_topics(
 
 
 def _led_partitions(client: AdminClient, topic: str) -> int:
-    found = client.list_topics(topic, timeout=10).topics[topic].partitions
-    return sum(partition.leader >= 0 for partition in found.values())
+    partitions = client.list_topics(topic, timeout=10).topics[topic].partitions
+    return sum(partition.leader >= 0 for partition in partitions.values())
 
 
 def count_partitions(client: AdminClient | Producer | Consumer, topic: str, *, timeout_s: float = 10.0) -> int:
-    """How many partitions a topic has now; one that was just made is waited for: not every broker knows it at once."""
+    """The number of partitions of a topic; waits for a new topic, which not every broker knows at once."""
     deadline = time.monotonic() + timeout_s
-    while (found := client.list_topics(topic, timeout=10).topics[topic]).error is not None:
-        if found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
-            raise KafkaException(found.error)
+    while (metadata := client.list_topics(topic, timeout=10).topics[topic]).error is not None:
+        if metadata.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+            raise KafkaException(metadata.error)
         time.sleep(0.1)
-    return len(found.partitions)
+    return len(metadata.partitions)
 
 
-def fill_topic(bootstrap: str, topic: str, each: int, *, in_transaction: bool = False, timeout_s: float = 60.0) -> None:
-    """Write so many messages to each partition of a topic, as fast as it goes; all or none in a transaction."""
+def fill_topic(
+    bootstrap: str, topic: str, per_partition: int, *, in_transaction: bool = False, timeout_s: float = 60.0
+) -> None:
+    """Write so many messages to each partition of a topic, in one transaction or without."""
     settings = {
         **client_config(bootstrap, "warren-demo-fill"),
         "linger.ms": 20,
@@ -76,7 +78,7 @@ def fill_topic(bootstrap: str, topic: str, each: int, *, in_transaction: bool = 
     if in_transaction:
         producer.init_transactions(timeout_s)
         producer.begin_transaction()
-    messages = [{"value": PAYLOAD}] * each
+    messages = [{"value": PAYLOAD}] * per_partition
     for partition in range(count_partitions(producer, topic)):
         producer.produce_batch(topic, messages, partition=partition)
     if left := producer.flush(timeout_s):
@@ -86,7 +88,7 @@ def fill_topic(bootstrap: str, topic: str, each: int, *, in_transaction: bool = 
 
 
 def heads(bootstrap: str, topic: str, *, timeout_s: float = 10.0) -> dict[int, int]:
-    """The head (the offset the next message will get) of each partition of a topic."""
+    """The head of each partition of a topic: the offset that its next message gets."""
     config = {**client_config(bootstrap, "warren-demo-heads"), "group.id": "warren-demo-heads"}
     consumer = Consumer(config, logger=CLIENT_LOG)
     try:

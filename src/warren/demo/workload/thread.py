@@ -1,4 +1,4 @@
-"""A thread that does one thing against Kafka until told to stop, and survives a broker that goes away."""
+"""A thread that works against Kafka until it is stopped, and continues when a broker comes back."""
 
 import contextlib
 import itertools
@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException
@@ -14,23 +15,25 @@ from warren.errors import DemoError
 
 log = logging.getLogger(__name__)
 CLIENT_LOG = logging.getLogger("warren.demo.librdkafka")
-"""Where the Kafka clients of the workload log: silent unless someone turns it on."""
+"""The log of the workload's Kafka clients: silent unless a handler is added."""
 CLIENT_LOG.addHandler(logging.NullHandler())
 CLIENT_LOG.propagate = False
 
 _RETRY_S = 0.5
 
 
-class Worker:
-    """Something with a thread of its own: `start()`, `stop()`, and `start()` again."""
+@dataclass(eq=False, repr=False)
+class WorkloadThread:
+    """Work in a thread that can be started, stopped and started again."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.failures = 0
-        """How often Kafka refused or did not answer; each time the worker went on."""
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+    _stopping: threading.Event = field(init=False, default_factory=threading.Event)
+    _thread: threading.Thread | None = field(init=False, default=None)
+    _error: BaseException | None = field(init=False, default=None)
+
+    @property
+    def name(self) -> str:
+        """The name of the thread, used in errors."""
+        raise NotImplementedError
 
     @property
     def running(self) -> bool:
@@ -38,9 +41,9 @@ class Worker:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> Self:
-        """Begin, in a thread of its own."""
+        """Start the thread."""
         if self.running:
-            raise DemoError(f"{self.name} is running already")
+            raise DemoError(f"{self.name} is already running")
         self._stopping.clear()
         self._error = None
         self._reset()
@@ -53,7 +56,7 @@ class Worker:
         self._stopping.set()
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """End and wait for it; raises what it died of, if it did."""
+        """Stop and wait for the thread; raises the error that it died of, if it did."""
         self.ask_to_stop()
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -63,7 +66,7 @@ class Worker:
         self.check()
 
     def check(self) -> None:
-        """Raise what it died of, if it did."""
+        """Raise the error that it died of, if it did."""
         if self._error is not None:
             raise DemoError(f"{self.name} died: {self._error!r}") from self._error
 
@@ -74,10 +77,10 @@ class Worker:
         self.stop()
 
     def _reset(self) -> None:
-        """Forget what belongs to the run before; called by `start()`."""
+        """Forget the state of the last run; called by `start()`."""
 
     def _session(self) -> None:
-        """Do the work until `_is_done()`; a KafkaException from here begins a new session."""
+        """Work until `_is_done()`; a KafkaException from here starts a new session."""
         raise NotImplementedError
 
     def _is_done(self) -> bool:
@@ -88,25 +91,21 @@ class Worker:
             try:
                 self._session()
             except KafkaException as error:
-                self._failed(error)
+                log.debug("%s: %s", self.name, error)
                 self._stopping.wait(_RETRY_S)
-            except Exception as error:  # noqa: BLE001 - it reaches whoever stops the worker
+            except Exception as error:  # noqa: BLE001 - stop() and check() raise it
                 self._error = error
                 return
 
-    def _failed(self, error: KafkaException) -> None:
-        self.failures += 1
-        log.debug("%s: %s", self.name, error)
-
     @contextlib.contextmanager
-    def _going_on(self) -> Iterator[None]:
-        """Count what Kafka refuses and go on with the same client, unless the client itself is finished."""
+    def _tolerating_errors(self) -> Iterator[None]:
+        """Continue after an error from Kafka, unless the client can no longer be used."""
         try:
             yield
         except KafkaException as error:
             if is_fatal(error):
                 raise
-            self._failed(error)
+            log.debug("%s: %s", self.name, error)
 
 
 def is_fatal(error: KafkaException) -> bool:
@@ -115,34 +114,34 @@ def is_fatal(error: KafkaException) -> bool:
     return isinstance(cause, KafkaError) and cause.fatal()
 
 
-def stop_all(workers: Iterable[Worker], timeout_s: float = 30.0) -> None:
-    """Stop many at once: all are asked before the first is waited for; a failure is raised at the end."""
-    waiting = list(workers)
-    for worker in waiting:
-        worker.ask_to_stop()
-    failures: list[DemoError] = []
-    for worker in waiting:
+def stop_all(threads: Iterable[WorkloadThread], timeout_s: float = 30.0) -> None:
+    """Stop many at once: ask all, then wait for all, then raise the first error."""
+    threads = list(threads)
+    for thread in threads:
+        thread.ask_to_stop()
+    errors: list[DemoError] = []
+    for thread in threads:
         try:
-            worker.stop(timeout_s)
-        except DemoError as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
+            thread.stop(timeout_s)
+        except DemoError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 class Schedule:
-    """Moments that are due one gap after the other, without drift; moments missed altogether are left out."""
+    """Times that are due one gap after the other, without drift; times that were missed are skipped."""
 
     def __init__(self, gaps_s: Iterable[float]) -> None:
         self._gaps_s = itertools.cycle(gaps_s)
         self._due = time.monotonic() + next(self._gaps_s)
 
-    def wait_s(self, at_most: float) -> float:
-        """How long until the next moment, at most so long."""
-        return min(at_most, max(0.0, self._due - time.monotonic()))
+    def wait_s(self, max_s: float) -> float:
+        """How long until the next time, at most `max_s`."""
+        return min(max_s, max(0.0, self._due - time.monotonic()))
 
     def is_due(self) -> bool:
-        """Whether the next moment has come; if so, the one after it is awaited from now on."""
+        """Whether the next time has come; if so, the schedule moves on to the one after it."""
         now = time.monotonic()
         if now < self._due:
             return False

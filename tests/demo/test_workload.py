@@ -1,4 +1,4 @@
-"""Each behaviour does on a real Kafka what its name says, seen in the records of the offsets topic."""
+"""Each kind of group behaves as its name says on a real Kafka, as the records of the offsets topic show."""
 
 import threading
 import time
@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, TopicPartition
 from warren.demo.broker import Kafka
 from warren.demo.workload import (
     AssignOnly,
-    Behaviour,
     Bursty,
     CatchingUp,
+    ConsumerGroup,
     Healthy,
     Kip848,
     Pair,
@@ -25,14 +25,14 @@ from warren.demo.workload import (
     Stalled,
     Stopped,
     Transactional,
-    Worker,
+    WorkloadThread,
     create_topics,
     fill_topic,
     heads,
     stop_all,
 )
-from warren.demo.workload.cast import demo_cast
-from warren.demo.workload.committers import rewound_offset
+from warren.demo.workload.committing_groups import rewound_offset
+from warren.demo.workload.demo_workload import demo_workload
 from warren.demo.workload.producer import messages_due
 from warren.demo.workload.topics import admin
 from warren.errors import DemoError
@@ -54,16 +54,15 @@ def commits_in(bootstrap: str, isolation: str) -> Offsets:
     records = read_topic(bootstrap, "__consumer_offsets", isolation)
     keys = decode_keys(pa.array([key for key, _ in records], pa.binary()))
     values = decode_commits(pa.array([value for _, value in records], pa.binary()))
-    found: Offsets = {}
+    commits: Offsets = {}
     for row, (kind, group) in enumerate(zip(keys.kind, keys.group.to_pylist(), strict=True)):
         if kind == RecordKind.COMMIT and not values.is_tombstone[row]:
-            where = group, int(keys.partition[row])
-            found.setdefault(where, []).append(int(values.offset[row]))
-    return found
+            commits.setdefault((group, int(keys.partition[row])), []).append(int(values.offset[row]))
+    return commits
 
 
 def read_topic(bootstrap: str, topic: str, isolation: str) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values of all there is in a topic now."""
+    """The keys and values of all records in a topic."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -89,10 +88,10 @@ def read_topic(bootstrap: str, topic: str, isolation: str) -> list[tuple[bytes |
         consumer.close()
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], description: str) -> None:
     deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, f"not within a minute: {what}"
+    while not condition():
+        assert time.monotonic() < deadline, f"not within a minute: {description}"
         time.sleep(0.1)
 
 
@@ -102,19 +101,19 @@ def members_of(bootstrap: str, group: str) -> int:
 
 
 def is_rewound(window: Sequence[int]) -> bool:
-    """Burrow's rule, said plainly."""
-    for at, (before, after) in enumerate(pairwise(window)):
+    """Burrow's rule."""
+    for index, (before, after) in enumerate(pairwise(window)):
         if after < before:
-            return all(offset < before for offset in window[at + 1 :])
+            return all(offset < before for offset in window[index + 1 :])
     return False
 
 
 @dataclass
-class Played:
-    """What a run of every behaviour has left behind."""
+class WorkloadRun:
+    """The results of a run of every kind of group."""
 
     bootstrap: str
-    groups: Mapping[str, Behaviour]
+    groups: Mapping[str, ConsumerGroup]
     producer: Producer
     heads: dict[int, int]
     started_at: dict[int, int]
@@ -123,19 +122,19 @@ class Played:
     uncommitted: Offsets
 
     def offsets(self, name: str) -> list[list[int]]:
-        """What a group committed, a list for each partition."""
+        """What a group committed, one list per partition."""
         return [self.committed[self.groups[name].group, partition] for partition in sorted(self.heads)]
 
 
 @pytest.fixture(scope="module")
-def played(kafka: Kafka) -> Played:
-    """Every behaviour on one topic at once: run until all have shown what they do, ended, and read back."""
+def run(kafka: Kafka) -> WorkloadRun:
+    """Run every kind of group on one topic until each has shown its behaviour, stop them, and read their commits."""
     at = kafka.bootstrap, TOPIC
     create_topics(kafka.bootstrap, {TOPIC: 3, OUTPUT: 3})
     fill_topic(*at, FILLED)
     started_at = heads(*at)
     producer = Producer(*at, RATE)
-    groups: dict[str, Behaviour] = {
+    groups: dict[str, ConsumerGroup] = {
         "healthy": Healthy(*at, "consumers-healthy", commit_every_s=0.5),
         "fast": Healthy(*at, "consumers-fast", commit_every_s=0.1),
         "kip848": Kip848(*at, "consumers-kip848", commit_every_s=0.5),
@@ -175,7 +174,7 @@ def played(kafka: Kafka) -> Played:
             wait_until(lambda name=name: groups[name].committed == ends, f"{name} is at the heads")  # type: ignore[misc]
     finally:
         stop_all(groups.values())
-    return Played(
+    return WorkloadRun(
         kafka.bootstrap,
         groups,
         producer,
@@ -199,34 +198,36 @@ def played(kafka: Kafka) -> Played:
         (100.0, 14.9, 5.0, 1000),
     ],
 )
-def test_a_rate_says_how_many_messages_are_due(rate: float, elapsed_s: float, burst_every_s: float, due: int) -> None:
+def test_the_number_of_messages_due_follows_the_rate(
+    rate: float, elapsed_s: float, burst_every_s: float, due: int
+) -> None:
     assert messages_due(rate, elapsed_s, burst_every_s) == due
 
 
-def test_a_producer_writes_what_it_says_evenly_over_the_partitions(played: Played) -> None:
-    written = [played.heads[partition] - played.started_at[partition] for partition in played.heads]
-    assert sum(written) == played.producer.produced == played.producer.delivered
+def test_a_producer_writes_evenly_to_all_partitions(run: WorkloadRun) -> None:
+    written = [run.heads[partition] - run.started_at[partition] for partition in run.heads]
+    assert sum(written) == run.producer.produced == run.producer.delivered
     assert max(written) - min(written) <= 1
 
 
 @pytest.mark.parametrize("name", ALL_KINDS)
-def test_a_group_knows_exactly_what_it_committed(played: Played, name: str) -> None:
-    group = played.groups[name]
-    assert [offsets[-1] for offsets in played.offsets(name)] == [group.committed[p] for p in sorted(played.heads)]
-    assert not any(offset > played.heads[p] for p, offset in group.committed.items())
+def test_a_group_knows_exactly_what_it_committed(run: WorkloadRun, name: str) -> None:
+    group = run.groups[name]
+    assert [offsets[-1] for offsets in run.offsets(name)] == [group.committed[p] for p in sorted(run.heads)]
+    assert not any(offset > run.heads[p] for p, offset in group.committed.items())
 
 
 @pytest.mark.parametrize("name", KEEPS_UP)
-def test_a_group_that_keeps_up_never_falls_back_and_ends_at_the_heads(played: Played, name: str) -> None:
-    for partition, offsets in zip(sorted(played.heads), played.offsets(name), strict=True):
+def test_a_group_that_keeps_up_never_falls_back_and_ends_at_the_heads(run: WorkloadRun, name: str) -> None:
+    for partition, offsets in zip(sorted(run.heads), run.offsets(name), strict=True):
         assert offsets == sorted(offsets)
-        assert offsets[-1] == played.heads[partition]
+        assert offsets[-1] == run.heads[partition]
 
 
-def test_a_slow_group_moves_on_and_stays_behind(played: Played) -> None:
-    for partition, offsets in zip(sorted(played.heads), played.offsets("slow"), strict=True):
+def test_a_slow_group_moves_on_and_stays_behind(run: WorkloadRun) -> None:
+    for partition, offsets in zip(sorted(run.heads), run.offsets("slow"), strict=True):
         assert offsets == sorted(offsets)
-        assert offsets[0] < offsets[-1] < played.heads[partition]
+        assert offsets[0] < offsets[-1] < run.heads[partition]
 
 
 @pytest.mark.parametrize(
@@ -240,103 +241,107 @@ def test_a_paced_group_reads_its_fraction_exactly(fraction: float, elapsed_s: fl
     assert slow._offset(0, head, 50.0 + elapsed_s) == committed
 
 
-def test_a_paced_group_does_not_save_up_time_at_a_head() -> None:
+def test_a_paced_group_does_not_make_up_for_time_at_a_head() -> None:
     slow = Slow("nowhere:1", "t", "g", produced_rate=300.0, fraction=0.5)
     slow._partitions = [0, 1, 2]
     slow._origins = {0: (0, 0.0)}
     assert [slow._offset(0, 10, 60.0), slow._offset(0, 10_000, 62.0)] == [10, 110]
 
 
-def test_a_stalled_group_commits_one_offset_again_and_again(played: Played) -> None:
-    for offsets in played.offsets("stalled"):
-        assert len(offsets) == played.groups["stalled"].commits
+def test_a_stalled_group_commits_one_offset_again_and_again(run: WorkloadRun) -> None:
+    for offsets in run.offsets("stalled"):
+        assert len(offsets) == run.groups["stalled"].commits
         assert len(set(offsets)) == 1
 
 
-def test_a_rewinding_group_is_rewound_in_every_window(played: Played) -> None:
-    for offsets in played.offsets("rewinding"):
+def test_a_rewinding_group_is_rewound_in_every_window(run: WorkloadRun) -> None:
+    for offsets in run.offsets("rewinding"):
         windows = [offsets[max(0, end - INTERVALS) : end] for end in range(2, len(offsets) + 1)]
         assert len(windows) >= 2 * INTERVALS
         assert all(is_rewound(window) for window in windows)
 
 
-def test_a_saw_of_rewinds_sinks_by_one_message_a_tooth() -> None:
-    assert [rewound_offset(100, turn, 3, 10) for turn in range(8)] == [100, 110, 120, 99, 109, 119, 98, 108]
+def test_each_rewind_goes_back_one_message_further() -> None:
+    assert [rewound_offset(100, commit, 3, 10) for commit in range(8)] == [100, 110, 120, 99, 109, 119, 98, 108]
 
 
-def test_a_stopped_group_dies_without_leaving_or_leaves(played: Played) -> None:
-    assert played.members["stopped"] == 1
-    assert played.members["left"] == 0
+def test_a_stopped_group_dies_without_leaving_or_leaves(run: WorkloadRun) -> None:
+    assert run.members["stopped"] == 1
+    assert run.members["left"] == 0
     for name in ("stopped", "left"):
-        assert all(played.groups[name].committed[p] < head for p, head in played.heads.items())
+        assert all(run.groups[name].committed[p] < head for p, head in run.heads.items())
 
 
-def test_a_stopped_group_that_is_started_again_goes_on_where_it_was(played: Played) -> None:
-    stopped = played.groups["left"]
+def test_a_stopped_group_that_is_started_again_continues_where_it_was(run: WorkloadRun) -> None:
+    stopped = run.groups["left"]
     before = stopped.commits
     with stopped:
         stopped.wait_for_commits(before + 1)
-        wait_until(lambda: stopped.committed == played.heads, "the rest is read")
+        wait_until(lambda: stopped.committed == run.heads, "the rest is read")
 
 
-def test_an_aborted_transaction_leaves_no_commit_and_no_message(played: Played) -> None:
-    group = played.groups["transactional"]
+def test_an_aborted_transaction_leaves_no_commit_and_no_message(run: WorkloadRun) -> None:
+    group = run.groups["transactional"]
     assert isinstance(group, Transactional)
     assert group.aborted >= INTERVALS // 2
-    for partition, offsets in enumerate(played.offsets("transactional")):
+    for partition, offsets in enumerate(run.offsets("transactional")):
         assert len(offsets) == group.commits
-        with_aborted = played.uncommitted[group.group, partition]
+        with_aborted = run.uncommitted[group.group, partition]
         assert len(with_aborted) >= len(offsets) + group.aborted
     # It began at the heads, which only the producer has moved since.
-    seen_first = sum(offsets[0] for offsets in played.offsets("transactional"))
-    written = len(read_topic(played.bootstrap, OUTPUT, "read_committed"))
-    assert written >= sum(played.heads.values()) - seen_first
-    assert written <= played.producer.produced
+    seen_first = sum(offsets[0] for offsets in run.offsets("transactional"))
+    written = len(read_topic(run.bootstrap, OUTPUT, "read_committed"))
+    assert written >= sum(run.heads.values()) - seen_first
+    assert written <= run.producer.produced
 
 
-def test_the_new_protocol_has_a_member_and_assign_only_has_none(played: Played) -> None:
-    assert played.members["kip848"] == 1
-    assert played.members["assign-only"] == 0
-    client = admin(played.bootstrap)
+def test_the_consumer_protocol_has_a_member_and_assign_only_has_none(run: WorkloadRun) -> None:
+    assert run.members["kip848"] == 1
+    assert run.members["assign-only"] == 0
+    client = admin(run.bootstrap)
     groups = client.list_consumer_groups().result(10).valid
     types = {group.group_id: group.type.name for group in groups}
     assert types["consumers-kip848"] == "CONSUMER"
     assert types["consumers-healthy"] == "CLASSIC"
 
 
-def test_both_of_a_pair_commit(played: Played) -> None:
-    pair = played.groups["pair"]
+def test_both_of_a_pair_commit(run: WorkloadRun) -> None:
+    pair = run.groups["pair"]
     assert isinstance(pair, Pair)
     assert all(member.commits > 0 for member in pair.members)
     assert sum(member.commits for member in pair.members) == pair.commits
 
 
 def test_the_demo_has_a_group_of_every_kind() -> None:
-    cast = demo_cast("nowhere:1")
-    assert {type(group) for group in cast.groups} == {
+    workload = demo_workload("nowhere:1")
+    assert {type(group) for group in workload.groups} == {
         *(Healthy, Kip848, Bursty, Stopped, Pair, Transactional),
         *(Slow, CatchingUp, Stalled, Rewinding, AssignOnly),
     }
-    assert {status for group in cast.groups for status in group.expected_group_status} == {
+    assert {status for group in workload.groups for status in group.expected_group_status} == {
         "OK",
         "WARN",
         "ERR",
     }
-    assert len({group.group for group in cast.groups}) == len(cast.groups)
+    assert len({group.group for group in workload.groups}) == len(workload.groups)
 
 
-class Broken(Worker):
-    """A worker with a mistake in it."""
+class Broken(WorkloadThread):
+    """A thread with a bug."""
+
+    name = "broken"
 
     def _session(self) -> None:
         raise ZeroDivisionError
 
 
-class Waiting(Worker):
-    """A worker that only waits."""
+class Waiting(WorkloadThread):
+    """A thread that only waits."""
+
+    name = "waiting"
 
     def __init__(self) -> None:
-        super().__init__("waiting")
+        super().__init__()
         self.began = threading.Event()
 
     def _session(self) -> None:
@@ -344,19 +349,19 @@ class Waiting(Worker):
         self._stopping.wait()
 
 
-def test_a_worker_that_died_says_so_when_it_is_stopped() -> None:
-    broken = Broken("broken").start()
+def test_stopping_a_thread_that_died_raises_its_error() -> None:
+    broken = Broken().start()
     with pytest.raises(DemoError, match="broken died: ZeroDivisionError"):
         broken.stop()
 
 
-def test_a_worker_runs_once_at_a_time_and_again_after_a_stop() -> None:
+def test_a_thread_runs_once_at_a_time_and_again_after_a_stop() -> None:
     waiting = Waiting()
     for _ in range(2):
         waiting.began.clear()
         with waiting:
             assert waiting.began.wait(10)
-            with pytest.raises(DemoError, match="running already"):
+            with pytest.raises(DemoError, match="already running"):
                 waiting.start()
         assert not waiting.running
 
@@ -364,5 +369,5 @@ def test_a_worker_runs_once_at_a_time_and_again_after_a_stop() -> None:
 def test_all_are_stopped_even_if_one_has_died() -> None:
     waiting = [Waiting().start(), Waiting().start()]
     with pytest.raises(DemoError, match="broken died"):
-        stop_all([Broken("broken").start(), *waiting])
-    assert not any(worker.running for worker in waiting)
+        stop_all([Broken().start(), *waiting])
+    assert not any(thread.running for thread in waiting)

@@ -1,43 +1,42 @@
-"""Who plays in the demo: topics, producers and a consumer group of every kind."""
+"""The workload of the demo: its topics, its producers and one consumer group of every kind."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warren.demo.workload.behaviour import Behaviour
-from warren.demo.workload.committers import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
+from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
+from warren.demo.workload.consumer_group import ConsumerGroup
+from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped
 from warren.demo.workload.producer import Producer
-from warren.demo.workload.readers import Bursty, Healthy, Kip848, Pair, Stopped
 from warren.demo.workload.topics import create_topics, fill_topic
-from warren.demo.workload.transactional import Transactional
+from warren.demo.workload.transactional_group import Transactional
 
 _PARTITIONS = {"orders": 3, "payments": 3, "payments-settled": 3, "clicks": 6}
 _ORDERS_RATE = 300.0
-_ORDERS_BEFORE = 20_000
+_ORDERS_BACKLOG = 20_000
 
 
 @dataclass(frozen=True)
-class Cast:
-    """The producers and groups of a workload, not yet started."""
+class DemoWorkload:
+    """The producers and groups of the demo, not yet started."""
 
-    producers: Sequence[Producer]
-    groups: Sequence[Behaviour]
-
-
-def prepare_topics(bootstrap: str, *, replication: int = 1) -> None:
-    """Make the demo's topics, with enough in `orders` for groups to be behind from the start."""
-    create_topics(bootstrap, _PARTITIONS, replication=replication)
-    fill_topic(bootstrap, "orders", _ORDERS_BEFORE)
+    producers: list[Producer]
+    groups: list[ConsumerGroup]
 
 
-def demo_cast(bootstrap: str) -> Cast:
-    """A group of every kind; each name says how it behaves."""
+def create_demo_topics(bootstrap: str) -> None:
+    """Create the topics of the demo, with enough messages in `orders` for groups to start behind."""
+    create_topics(bootstrap, _PARTITIONS)
+    fill_topic(bootstrap, "orders", _ORDERS_BACKLOG)
+
+
+def demo_workload(bootstrap: str) -> DemoWorkload:
+    """One group of every kind, with a name that tells how it behaves."""
     orders = bootstrap, "orders"
     producers = [
         Producer(*orders, _ORDERS_RATE),
         Producer(bootstrap, "payments", 60.0),
         Producer(bootstrap, "clicks", 120.0, burst_every_s=2.0),
     ]
-    groups: list[Behaviour] = [
+    groups: list[ConsumerGroup] = [
         Healthy(*orders, "billing-healthy"),
         Healthy(*orders, "search-healthy-fast-commits", commit_every_s=0.2),
         Healthy(bootstrap, "clicks", "reports-healthy-rare-commits", commit_every_s=15.0),
@@ -53,4 +52,4 @@ def demo_cast(bootstrap: str) -> Cast:
         AssignOnly(bootstrap, "payments", "mirror-assign-only"),
         Pair(*orders, "inventory-pair"),
     ]
-    return Cast(producers, groups)
+    return DemoWorkload(producers, groups)

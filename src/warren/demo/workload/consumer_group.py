@@ -1,0 +1,134 @@
+"""What all consumer groups of the workload have in common: a topic, counted commits and expected verdicts."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from warren.demo.workload.thread import CLIENT_LOG, WorkloadThread
+from warren.demo.workload.topics import client_config
+from warren.errors import DemoError
+
+OK = frozenset({"OK"})
+WARN = frozenset({"WARN"})
+STOP = frozenset({"STOP"})
+STALL = frozenset({"STALL"})
+REWIND = frozenset({"REWIND"})
+
+MAX_POLL_S = 0.2
+"""The longest time that a consumer waits for messages, and so how soon it notices `stop()`."""
+REQUEST_TIMEOUT_S = 10.0
+
+
+@dataclass(eq=False, repr=False)
+class ConsumerGroup(WorkloadThread):
+    """A consumer group on one topic that commits every `commit_every_s`, in the way its class defines.
+
+    `expected` are the verdicts that its partitions may get once it has settled; before, they may be OK as well.
+    """
+
+    expected: ClassVar[frozenset[str]] = OK
+    kind: ClassVar[str] = ""
+
+    bootstrap: str
+    topic: str
+    group: str
+    _: KW_ONLY
+    commit_every_s: float = 1.0
+    client_id: str = ""
+    _changed: threading.Condition = field(init=False, default_factory=threading.Condition)
+    _commits: int = field(init=False, default=0)
+    _committed: dict[int, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.client_id = self.client_id or f"{self.group}-1"
+
+    @property
+    def name(self) -> str:
+        """Its kind and group."""
+        return f"{self.kind} group {self.group}"
+
+    @property
+    def expected_group_status(self) -> frozenset[str]:
+        """The statuses that the group may get: STOP, STALL and REWIND of a partition are ERR of the group."""
+        return frozenset("ERR" if status in STOP | STALL | REWIND else status for status in self.expected)
+
+    @property
+    def commits(self) -> int:
+        """How many times it has committed, all partitions in one commit."""
+        return self._commits
+
+    @property
+    def committed(self) -> dict[int, int]:
+        """The last offset that Kafka acknowledged for each partition."""
+        with self._changed:
+            return dict(self._committed)
+
+    def wait_for_commits(self, count: int, timeout_s: float = 60.0) -> None:
+        """Wait until it has committed so many times since it was created."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while self._commits < count:
+                self.check()
+                if time.monotonic() > deadline:
+                    raise DemoError(f"{self.name}: {self._commits} of {count} commits within {timeout_s:g} s")
+                self._changed.wait(MAX_POLL_S)
+
+    def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
+        """How long after its start the verdict is one of `expected`, for windows of so many commits.
+
+        `trigger_s` is the time between two head samples. The sampling error adds to it: a rise that is small compared
+        with what is produced between two samples takes longer to be distinguished from noise.
+        """
+        return 0.0 if self.expected == OK else (intervals + 1) * self.commit_every_s + 2 * trigger_s
+
+    def _membership(self) -> dict[str, str | int]:
+        return {
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": 10_000,
+            "heartbeat.interval.ms": 1_000,
+        }
+
+    def _consumer(self) -> Consumer:
+        config = {
+            **client_config(self.bootstrap, self.client_id),
+            "group.id": self.group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "latest",
+            # Fetch few, large responses: many consumers share a small machine with the broker.
+            "fetch.min.bytes": 1_000_000,
+            "fetch.wait.max.ms": 50,
+            **self._membership(),
+        }
+        return Consumer(config, logger=CLIENT_LOG)
+
+    def _commit(self, consumer: Consumer, offsets: Mapping[int, int]) -> None:
+        """Commit and wait for the response; raises KafkaException when a partition is refused."""
+        if not offsets:
+            return
+        results = consumer.commit(offsets=self._topic_partitions(offsets), asynchronous=False)
+        if errors := [result.error for result in results if result.error is not None]:
+            raise KafkaException(errors[0])
+        self._count_commit(offsets)
+
+    def _count_commit(self, offsets: Mapping[int, int]) -> None:
+        with self._changed:
+            self._committed.update(offsets)
+            self._commits += 1
+            self._changed.notify_all()
+
+    def _topic_partitions(self, offsets: Mapping[int, int]) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, partition, offset) for partition, offset in offsets.items()]
+
+    def _last_committed(self, consumer: Consumer, partitions: list[int]) -> dict[int, int]:
+        """What the group has committed for these partitions; partitions without a commit are left out."""
+        requested = [TopicPartition(self.topic, partition) for partition in partitions]
+        committed = consumer.committed(requested, timeout=REQUEST_TIMEOUT_S)
+        return {tp.partition: tp.offset for tp in committed if tp.offset >= 0}
+
+    def _watermarks(self, consumer: Consumer, partition: int) -> tuple[int, int]:
+        return consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=REQUEST_TIMEOUT_S)

@@ -1,0 +1,192 @@
+"""Groups that consume all messages and keep up; they differ in how they commit and how they end."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from confluent_kafka import Consumer, TopicPartition
+
+from warren.demo.workload.consumer_group import MAX_POLL_S, OK, STOP, ConsumerGroup
+from warren.demo.workload.thread import Schedule, stop_all
+
+_MAX_MESSAGES_PER_POLL = 5_000
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Healthy(ConsumerGroup):
+    """Consumes everything and commits its position every `commit_every_s`, even if it has not moved: always OK."""
+
+    kind: ClassVar[str] = "healthy"
+
+    _positions: dict[int, int] = field(init=False, default_factory=dict)
+
+    def _session(self) -> None:
+        self._positions = {}
+        consumer = self._consumer()
+        try:
+            consumer.subscribe(
+                [self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
+            self._consume_and_commit(consumer)
+        finally:
+            consumer.close()
+
+    def _commit_gaps_s(self) -> list[float]:
+        return [self.commit_every_s]
+
+    def _consume_and_commit(self, consumer: Consumer) -> None:
+        schedule = Schedule(self._commit_gaps_s())
+        while not self._is_done():
+            self._consume(consumer, schedule.wait_s(MAX_POLL_S))
+            if schedule.is_due():
+                with self._tolerating_errors():
+                    self._commit(consumer, self._positions)
+
+    def _consume(self, consumer: Consumer, timeout_s: float) -> int:
+        """Consume for so long; gives the number of messages."""
+        count = 0
+        for message in consumer.consume(_MAX_MESSAGES_PER_POLL, timeout=timeout_s):
+            partition, offset = message.partition(), message.offset()
+            if message.error() is None and partition in self._positions and offset is not None:
+                self._positions[partition] = offset + 1
+                count += 1
+        return count
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        # The first position is set here, so that a partition without messages is committed as well.
+        assigned = [tp.partition for tp in partitions]
+        start = self._last_committed(consumer, assigned)
+        for partition in assigned:
+            if partition not in start:
+                start[partition] = self._watermarks(consumer, partition)[1]
+        self._positions.update(start)
+        consumer.incremental_assign(self._topic_partitions(start))
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        revoked = {tp.partition: self._positions.pop(tp.partition, -1) for tp in partitions}
+        with self._tolerating_errors():
+            self._commit_revoked(consumer, {partition: offset for partition, offset in revoked.items() if offset >= 0})
+        consumer.incremental_unassign(partitions)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for tp in partitions:
+            self._positions.pop(tp.partition, None)
+        consumer.incremental_unassign(partitions)
+
+    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
+        self._commit(consumer, offsets)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Kip848(Healthy):
+    """A healthy group of the consumer protocol of KIP-848 (`group.protocol=consumer`): always OK."""
+
+    kind: ClassVar[str] = "kip848"
+
+    def _membership(self) -> dict[str, str | int]:
+        return {"group.protocol": "consumer"}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Bursty(Healthy):
+    """Keeps up, and every `commit_every_s` commits `burst` times, `gap_s` apart: always OK."""
+
+    kind: ClassVar[str] = "bursty"
+
+    commit_every_s: float = 8.0
+    burst: int = 4
+    gap_s: float = 0.1
+
+    def _commit_gaps_s(self) -> list[float]:
+        gaps = [self.gap_s] * (self.burst - 1)
+        return [*gaps, self.commit_every_s - sum(gaps)]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Stopped(Healthy):
+    """Healthy for `healthy_s`, then gone: STOP once it has been silent for longer than its window.
+
+    With `leaves` it leaves the group. Without, it ends like a killed process: without a last commit, and the broker
+    notices when the session times out. `start()` brings it back.
+    """
+
+    expected: ClassVar[frozenset[str]] = STOP
+    kind: ClassVar[str] = "stopped"
+
+    healthy_s: float = 15.0
+    leaves: bool = False
+    _ends_at: float | None = field(init=False, default=None)
+
+    def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
+        """After the healthy time, a silent window, and a head history that has moved past its last commit."""
+        return self.healthy_s + intervals * max(self.commit_every_s, trigger_s) + 2 * trigger_s
+
+    def _reset(self) -> None:
+        self._ends_at = None
+
+    def _is_done(self) -> bool:
+        return super()._is_done() or (self._ends_at is not None and time.monotonic() >= self._ends_at)
+
+    def _membership(self) -> dict[str, str | int]:
+        # A static member does not leave the group when it closes: to the broker this looks like a killed process.
+        static: dict[str, str | int] = {"group.instance.id": self.client_id, "session.timeout.ms": 6_000}
+        return {**super()._membership(), **({} if self.leaves else static)}
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        super()._on_assign(consumer, partitions)
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + self.healthy_s
+
+    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
+        if self.leaves:
+            super()._commit_revoked(consumer, offsets)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Pair(ConsumerGroup):
+    """Two healthy members; every `rebalance_every_s` the second one leaves or comes back: always OK."""
+
+    expected: ClassVar[frozenset[str]] = OK
+    kind: ClassVar[str] = "pair"
+
+    rebalance_every_s: float = 20.0
+    rebalances: int = field(init=False, default=0)
+    """How many times the second member has left or come back."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.members = [
+            _PairMember(
+                *(self.bootstrap, self.topic, self.group),
+                client_id=f"{self.group}-{i}",
+                commit_every_s=self.commit_every_s,
+                pair=self,
+            )
+            for i in (1, 2)
+        ]
+
+    def _session(self) -> None:
+        first, second = self.members
+        try:
+            first.start()
+            second.start()
+            while not self._stopping.wait(self.rebalance_every_s):
+                if second.running:
+                    second.stop()
+                else:
+                    second.start()
+                self.rebalances += 1
+        finally:
+            stop_all(self.members)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _PairMember(Healthy):
+    """A member of a pair; its commits count as commits of the pair."""
+
+    pair: Pair
+
+    def _count_commit(self, offsets: Mapping[int, int]) -> None:
+        super()._count_commit(offsets)
+        self.pair._count_commit(offsets)
