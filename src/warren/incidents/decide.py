@@ -18,12 +18,12 @@ from warren.incidents.model import (
     NotifierPolicy,
     StatusChange,
 )
-from warren.snapshot.status import Name
+from warren.snapshot.status import GroupName
 
 
 def decide(
     state: GroupState,
-    name: Name,
+    name: GroupName,
     status: Status | None,
     policies: Sequence[NotifierPolicy],
     now_ms: int,

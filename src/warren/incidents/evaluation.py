@@ -8,7 +8,7 @@ from warren.incidents.model import Decision, Incident, Notification, Notified
 from warren.incidents.routing import NotificationRouter, Recipients
 from warren.incidents.silences import OperatorActions
 from warren.incidents.storms import OpenStorms, StormOutcome
-from warren.snapshot.status import GroupResult, Name, Row
+from warren.snapshot.status import GroupName, GroupResult, Row
 
 _NO_STORMS = StormOutcome((), (), (), OpenStorms())
 
@@ -17,12 +17,12 @@ _NO_STORMS = StormOutcome((), (), (), OpenStorms())
 class PipelineState:
     """What the pipeline keeps in memory from one snapshot to the next."""
 
-    incidents: Mapping[Name, Incident]
+    incidents: Mapping[GroupName, Incident]
     """The open incidents."""
     storms: OpenStorms
-    reported: Mapping[Name, Mapping[str, Notified]] = field(default_factory=dict)
+    reported: Mapping[GroupName, Mapping[str, Notified]] = field(default_factory=dict)
     """The reports on groups that are OK, by notifier."""
-    seen: frozenset[Name] = frozenset()
+    seen: frozenset[GroupName] = frozenset()
     """The groups of partially known clusters that this Warren has seen itself."""
 
 
@@ -34,25 +34,25 @@ class Evaluation:
     state: PipelineState
     actions: OperatorActions
     router: NotificationRouter
-    rows: Mapping[Name, Row]
+    rows: Mapping[GroupName, Row]
     """The groups that are not OK, those with an open incident, and all others if any notifier wants reports."""
     unknown_clusters: Collection[str]
     partially_known: Collection[str]
     """Clusters with groups that this Warren may not know, because it did not read their past commits."""
-    read_results: Callable[[Iterable[Row]], Mapping[Name, GroupResult]]
+    read_results: Callable[[Iterable[Row]], Mapping[GroupName, GroupResult]]
     """Reads the partitions of groups from the snapshot."""
 
-    verdicts: Mapping[Name, Status | None] = field(default_factory=dict)
-    recipients: Mapping[Name, Recipients] = field(default_factory=dict)
-    silenced: Collection[Name] = ()
+    verdicts: Mapping[GroupName, Status | None] = field(default_factory=dict)
+    recipients: Mapping[GroupName, Recipients] = field(default_factory=dict)
+    silenced: Collection[GroupName] = ()
     decisions: Sequence[Decision] = ()
     storms: StormOutcome = _NO_STORMS
-    results: Mapping[Name, GroupResult] = field(default_factory=dict)
+    results: Mapping[GroupName, GroupResult] = field(default_factory=dict)
     incidents: Sequence[Incident] = ()
     notifications: Sequence[Notification] = ()
 
     @property
-    def open_incidents(self) -> dict[Name, Incident]:
+    def open_incidents(self) -> dict[GroupName, Incident]:
         """The incidents that are open from now on."""
         incidents = {**self.state.incidents, **{incident.name: incident for incident in self.incidents}}
         return {name: incident for name, incident in incidents.items() if incident.closed_ms is None}

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from warren.domain.status import Status
-from warren.snapshot.status import GroupStatus, Name, StatusName, missing_group
+from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
 
 MAX_CHANGES = 200
 """How many status changes of one incident are kept."""
@@ -88,7 +88,7 @@ class Incident:
     acknowledged_why: str = ""
 
     @property
-    def name(self) -> Name:
+    def name(self) -> GroupName:
         """The cluster and the group."""
         return self.cluster, self.group
 
@@ -137,7 +137,7 @@ class GroupState:
 class Decision:
     """What follows from a verdict: the new state of the group, an incident that it closes, and due notifications."""
 
-    name: Name
+    name: GroupName
     state: GroupState
     closed: Incident | None = None
     due: tuple[DueNotification, ...] = ()

@@ -8,7 +8,7 @@ from warren.domain.status import Status
 from warren.incidents.evaluation import Evaluation
 from warren.incidents.model import DueNotification, Event, Incident, Notification, StormGroup, StormStatus
 from warren.incidents.storms import Storm
-from warren.snapshot.status import Name, missing_group
+from warren.snapshot.status import GroupName, missing_group
 
 MAX_STORM_GROUPS = 200
 """How many groups of a storm are listed, the most severe first."""
@@ -38,7 +38,7 @@ def build_notifications(evaluation: Evaluation) -> list[Notification]:
 
 
 def _group_notification(
-    evaluation: Evaluation, name: Name, incident: Incident | None, due: DueNotification
+    evaluation: Evaluation, name: GroupName, incident: Incident | None, due: DueNotification
 ) -> Notification:
     """A notification of an incident, or without one the report of a group."""
     cluster, group = name

@@ -24,7 +24,7 @@ from warren.incidents.store.store import IncidentStore, StoreUpdate
 from warren.incidents.storms import OpenStorms
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.status import GroupResult, Name, Row, read_group_results
+from warren.snapshot.status import GroupName, GroupResult, Row, read_group_results
 from warren.snapshot.store import Store
 
 MAX_PARTITIONS = 20
@@ -48,7 +48,7 @@ def with_verdicts(evaluation: Evaluation) -> Evaluation:
     """The verdict of every group that can be judged, and None for open incidents of clusters that cannot."""
     rows, state = evaluation.rows, evaluation.state
     seen = state.seen.union(name for name in rows if name[0] in evaluation.partially_known)
-    verdicts: dict[Name, Status | None] = {}
+    verdicts: dict[GroupName, Status | None] = {}
     for name in {**rows, **state.incidents}:
         if name[0] in evaluation.unknown_clusters:
             if name in state.incidents:
@@ -220,11 +220,11 @@ def _with_partitions(incident: Incident, result: GroupResult | None) -> Incident
     return replace(incident, partitions=partitions, partition_count=result.bad_partitions)
 
 
-def _columns(names: Sequence[Name]) -> tuple[pa.Array, pa.Array]:
+def _columns(names: Sequence[GroupName]) -> tuple[pa.Array, pa.Array]:
     """The clusters and the groups of some names."""
     clusters, groups = zip(*names, strict=True)
     return pa.array(clusters, pa.string()), pa.array(groups, pa.string())
 
 
-def _rows(groups: pa.Table) -> dict[Name, Row]:
+def _rows(groups: pa.Table) -> dict[GroupName, Row]:
     return {(row["cluster"], row["group"]): row for row in groups.to_pylist()}

@@ -11,7 +11,7 @@ from warren.config import Notifier, Route
 from warren.domain.matching import matches_lists, matches_wildcards
 from warren.domain.status import Status
 from warren.incidents.model import NotifierPolicy
-from warren.snapshot.status import Name
+from warren.snapshot.status import GroupName
 
 MAX_CACHED_GROUPS = 200_000
 
@@ -89,11 +89,11 @@ class NotificationRouter:
     def __init__(self, filters: Iterable[NotifierFilter] = (), routes: Sequence[Route] = ()) -> None:
         self._filters = tuple(filters)
         self._routes = tuple(routes)
-        self._cache: dict[Name, Recipients] = {}
+        self._cache: dict[GroupName, Recipients] = {}
         self.policies = {each.policy.name: each.policy for each in self._filters}
         self.reports_ok_groups = any(policy.threshold <= Status.OK for policy in self.policies.values())
 
-    def recipients_of(self, names: Iterable[Name]) -> Mapping[Name, Recipients]:
+    def recipients_of(self, names: Iterable[GroupName]) -> Mapping[GroupName, Recipients]:
         """The recipients of these groups, and of others that were asked for before."""
         if len(self._cache) > MAX_CACHED_GROUPS:
             self._cache = {}
@@ -102,7 +102,7 @@ class NotificationRouter:
             self._route(new)
         return self._cache
 
-    def _route(self, names: Sequence[Name]) -> None:
+    def _route(self, names: Sequence[GroupName]) -> None:
         groups = pa.array([group for _, group in names], pa.string())
         matches = match_routes(self._routes, pa.array([cluster for cluster, _ in names], pa.string()), groups)
         accepted = []

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from warren.domain.status import Status
 from warren.incidents.model import Decision, DueNotification, Event, GroupState, Incident, Notified, NotifierPolicy
 from warren.incidents.routing import Recipients
-from warren.snapshot.status import Name
+from warren.snapshot.status import GroupName
 
 TOGETHER_MS = 60_000
 """Groups that turn bad within this time do so together."""
@@ -203,7 +203,7 @@ class OpenStorms:
     def update(
         self,
         decisions: Sequence[Decision],
-        recipients: Mapping[Name, Recipients],
+        recipients: Mapping[GroupName, Recipients],
         policies: Mapping[str, NotifierPolicy],
         silenced: Collection[str],
         now_ms: int,
@@ -238,7 +238,7 @@ class OpenStorms:
         return StormOutcome(_with_storms(decisions, updates), single, updates, self._after(updates, members, recent))
 
     def _pending_by_key(
-        self, decisions: Sequence[Decision], recipients: Mapping[Name, Recipients]
+        self, decisions: Sequence[Decision], recipients: Mapping[GroupName, Recipients]
     ) -> dict[StormKey, list[PendingNotification]]:
         pending: dict[StormKey, list[PendingNotification]] = {}
         for decision in decisions:

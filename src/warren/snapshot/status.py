@@ -14,7 +14,7 @@ from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket, Manifest
 from warren.snapshot.store import Store
 
-Name = tuple[str, str]
+GroupName = tuple[str, str]
 """A group's cluster and its own name."""
 Row = Mapping[str, Any]
 """A row of the snapshot's table of groups or of partitions."""
@@ -84,25 +84,25 @@ class GroupResult(msgspec.Struct, frozen=True):
     """The lags of the listed partitions, None if unknown (Burrow's answer has 0 there)."""
 
 
-def missing_group(name: Name) -> GroupStatus:
+def missing_group(name: GroupName) -> GroupStatus:
     """The status of a group that does not exist."""
     return GroupStatus(*name, Status.NOTFOUND.name, 1.0, [], 0, None, 0)
 
 
-def read_group_results(store: Store, manifest: Manifest, rows: Iterable[Row]) -> dict[Name, GroupResult]:
+def read_group_results(store: Store, manifest: Manifest, rows: Iterable[Row]) -> dict[GroupName, GroupResult]:
     """The results of some groups, given by their rows; they list the partitions that are not OK."""
     by_bucket: dict[int, list[Row]] = {}
     for row in rows:
         by_bucket.setdefault(int(row["bucket"]), []).append(row)
     group_count = sum(map(len, by_bucket.values()))
     limit = max(MAX_PARTITIONS // max(group_count, 1), MIN_PARTITIONS_PER_GROUP)
-    results: dict[Name, GroupResult] = {}
+    results: dict[GroupName, GroupResult] = {}
     for index, bucket_rows in by_bucket.items():
         results |= _read_bucket(store, manifest.buckets[index], bucket_rows, limit)
     return results
 
 
-def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> dict[Name, GroupResult]:
+def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> dict[GroupName, GroupResult]:
     table = store.read_parquet(bucket.partitions, _COLUMNS)
     status, lag = table["status"].to_numpy(), table["current_lag"].to_numpy()
     bad = [_bad_partitions(status, lag, row["first_row"], row["partitions"]) for row in rows]
