@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from benchmarks.conditions import show
 from benchmarks.cycle import INTERVALS, WARM_UP, Rehearsal
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
-from warren.app import LOOK_TIMEOUT_S, targets
+from warren.app import SAMPLE_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
 from warren.delivery.sink_status import read_status
@@ -104,7 +104,7 @@ class Judging:
     def cycle_s(self) -> float:
         """How long the next cycle takes."""
         self._rehearsal.commit(1)
-        self._looked = self._rehearsal.with_heads(self._watch.sample(LOOK_TIMEOUT_S))
+        self._looked = self._rehearsal.with_heads(self._watch.sample(SAMPLE_TIMEOUT_S))
         time.sleep(TRIGGER_S - time.time() % TRIGGER_S)
         self._cycles.run_once()
         return sum(self._cycles.timing.values()) / 1000

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.conditions import cpu_s, peak_mib, show, workers_cpu_s, workers_mib
 from benchmarks.load import PARTITIONS_PER_GROUP, commits, make_topic, produce
-from warren.app import LOOK_TIMEOUT_S, targets
+from warren.app import SAMPLE_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
 from warren.java import java_home, spark_connector_jars
@@ -50,11 +50,11 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
     rates = []
     partitions = 0
     with ClusterSamplers(targets(config), 1) as watch:
-        watch.sample(LOOK_TIMEOUT_S)
+        watch.sample(SAMPLE_TIMEOUT_S)
         spark = start_session("local[*]", spark_connector_jars(), java_home())
         for repeat in range(repeats):
             root = folder / f"run-{repeat}"
-            cycles = Cycles(config, spark, Store(root), lambda: watch.sample(LOOK_TIMEOUT_S), lambda _: None)
+            cycles = Cycles(config, spark, Store(root), lambda: watch.sample(SAMPLE_TIMEOUT_S), lambda _: None)
             jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
             used = cpu_s(jvm), workers_cpu_s(), cpu_s(broker)
             began = time.monotonic()

@@ -30,7 +30,7 @@ from benchmarks.load import (
     produce,
     topic_name,
 )
-from warren.app import LOOK_TIMEOUT_S, targets
+from warren.app import SAMPLE_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
 from warren.java import java_home, spark_connector_jars
@@ -147,7 +147,7 @@ def measure(
         runner = Cycles(config, spark, Store(folder / "data"), lambda: looked, lambda _: None)
         rehearsal.commit(INTERVALS)
         for number in range(cycles + WARM_UP):
-            looked = rehearsal.with_heads(watch.sample(LOOK_TIMEOUT_S))
+            looked = rehearsal.with_heads(watch.sample(SAMPLE_TIMEOUT_S))
             manifest = runner.run_once()
             if number >= WARM_UP:
                 taken.append({**manifest.cycle_ms, "all": sum(runner.timing.values())})

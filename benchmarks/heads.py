@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.conditions import cpu_s, show
-from warren.app import LOOK_TIMEOUT_S, SampleAhead
+from warren.app import SAMPLE_TIMEOUT_S, SamplePrefetch
 from warren.demo.broker import Kafka
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample, SamplingTarget
@@ -51,7 +51,7 @@ def measure(bootstrap: str, partitions: int, samples: int) -> dict[str, object]:
 
         def sample() -> ClusterSample:
             began = time.monotonic()
-            cluster_sample = samplers.sample(LOOK_TIMEOUT_S)["bench"]
+            cluster_sample = samplers.sample(SAMPLE_TIMEOUT_S)["bench"]
             took.append(time.monotonic() - began)
             return cluster_sample
 
@@ -60,7 +60,7 @@ def measure(bootstrap: str, partitions: int, samples: int) -> dict[str, object]:
         took.clear()
         (process,) = (child.pid or 0 for child in multiprocessing.active_children())
         used = cpu_s(process)
-        ahead = SampleAhead(lambda: {"bench": sample()})
+        ahead = SamplePrefetch(lambda: {"bench": sample()})
         for _ in range(samples):
             due = time.monotonic() + TRIGGER_S
             ahead.prepare(due)

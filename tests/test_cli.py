@@ -131,5 +131,5 @@ def test_a_log_that_cannot_be_written_is_told(section: str, tmp_path: Path, caps
     )
     assert main(["run", "--config-dir", str(tmp_path)]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"cannot write its log: {tmp_path / 'a-file'}")
+    assert error.startswith(f"cannot write the log: {tmp_path / 'a-file'}")
     assert "Not a directory" in error

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from warren.daemon import pid_in
+from warren.daemon import pid_file
 from warren.errors import WarrenError
 
 
 def test_the_pid_is_in_the_file_while_it_runs(tmp_path: Path) -> None:
     file = tmp_path / "warren.pid"
-    with pid_in(file, is_chosen=True):
+    with pid_file(file, is_configured=True):
         assert file.read_text() == str(os.getpid())
     assert not file.exists()
 
@@ -24,7 +24,7 @@ def test_a_file_of_a_process_that_is_gone_or_never_was_is_taken_over(tmp_path: P
         gone.wait()
     for left in (str(gone.pid), "", "no number"):
         file.write_text(left)
-        with pid_in(file, is_chosen=True):
+        with pid_file(file, is_configured=True):
             assert file.read_text() == str(os.getpid())
 
 
@@ -33,17 +33,17 @@ def test_a_file_of_another_that_runs_forbids_the_start_if_it_was_chosen(
 ) -> None:
     file = tmp_path / "warren.pid"
     file.write_text(str(os.getppid()))
-    with pytest.raises(WarrenError, match="runs already"), pid_in(file, is_chosen=True):
+    with pytest.raises(WarrenError, match="already running"), pid_file(file, is_configured=True):
         pass
-    with pid_in(file, is_chosen=False):
-        assert "runs already" in caplog.text
+    with pid_file(file, is_configured=False):
+        assert "already running" in caplog.text
     assert file.read_text() == str(os.getppid())
 
 
 def test_a_file_that_cannot_be_written_says_why(tmp_path: Path) -> None:
     with (
         pytest.raises(WarrenError, match="No such file or directory"),
-        pid_in(tmp_path / "no" / "such" / "folder.pid", is_chosen=True),
+        pid_file(tmp_path / "no" / "such" / "folder.pid", is_configured=True),
     ):
         pass
 

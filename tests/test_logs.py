@@ -1,4 +1,4 @@
-"""Logs as the section says: where they go, when a file is turned over, what is kept."""
+"""Logs as the section says: where they go, when a file is rotated, what is kept."""
 
 import gzip
 import logging
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from warren.config import Logging
-from warren.logs import TurnedFile, set_level, set_up_logging
+from warren.logs import RotatedFile, set_level, set_up_logging
 
 log = logging.getLogger("warren.test")
 
@@ -44,36 +44,36 @@ def test_the_level_changes_while_it_runs(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.endswith("DEBUG warren.test: two\n")
 
 
-def filled(folder: Path, settings: Logging, records: int = 30) -> tuple[TurnedFile, list[str]]:
+def filled(folder: Path, settings: Logging, records: int = 30) -> tuple[RotatedFile, list[str]]:
     """A handler of files of 1 MB each after records of 100 kB, and what it was given."""
-    handler = TurnedFile(settings)
+    handler = RotatedFile(settings)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    said = [f"{number:03d} {'x' * 100_000}" for number in range(records)]
-    for words in said:
-        handler.handle(logging.makeLogRecord({"msg": words, "levelno": logging.INFO}))
+    messages = [f"{number:03d} {'x' * 100_000}" for number in range(records)]
+    for message in messages:
+        handler.handle(logging.makeLogRecord({"msg": message, "levelno": logging.INFO}))
     handler.close()
-    handler.tidy()
+    handler.clean_up()
     assert folder.exists()
-    return handler, said
+    return handler, messages
 
 
-def test_a_full_file_is_put_aside_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_file_is_rotated_and_nothing_is_lost(tmp_path: Path) -> None:
     file = tmp_path / "logs" / "warren.log"
-    handler, said = filled(tmp_path, Logging(filename=file, maxsize=1))
+    handler, messages = filled(tmp_path, Logging(filename=file, maxsize=1))
     files = [*reversed(handler.backups()), file]
     assert len(files) == 3
     assert all(path.stat().st_size <= 1024 * 1024 for path in files)
-    assert "".join(path.read_text() for path in files).splitlines() == said
+    assert "".join(path.read_text() for path in files).splitlines() == messages
 
 
-def test_files_put_aside_are_compressed_and_only_so_many_kept(tmp_path: Path) -> None:
+def test_rotated_files_are_compressed_and_only_so_many_kept(tmp_path: Path) -> None:
     file = tmp_path / "warren.log"
     (tmp_path / "warren-of-mine.txt").write_text("not ours")
-    handler, said = filled(tmp_path, Logging(filename=file, maxsize=1, maxbackups=2, use_compression=True), 60)
+    handler, messages = filled(tmp_path, Logging(filename=file, maxsize=1, maxbackups=2, use_compression=True), 60)
     backups = handler.backups()
     assert [path.suffix for path in backups] == [".gz", ".gz"]
     kept = "".join(gzip.decompress(path.read_bytes()).decode() for path in reversed(backups)) + file.read_text()
-    assert kept.splitlines() == said[-len(kept.splitlines()) :]
+    assert kept.splitlines() == messages[-len(kept.splitlines()) :]
     assert (tmp_path / "warren-of-mine.txt").exists()
 
 
@@ -81,5 +81,5 @@ def test_what_is_older_than_its_age_is_removed(tmp_path: Path) -> None:
     handler, _ = filled(tmp_path, Logging(filename=tmp_path / "warren.log", maxsize=1, maxage=3))
     newer, older = handler.backups()
     os.utime(older, (time.time(), time.time() - 4 * 86_400))
-    handler.tidy()
+    handler.clean_up()
     assert handler.backups() == [newer]

@@ -30,17 +30,17 @@ from warren.web.process import WebServer
 log = logging.getLogger(__name__)
 
 COMMITTED_TIMEOUT_S = 60.0
-LOOK_TIMEOUT_S = 10.0
+SAMPLE_TIMEOUT_S = 10.0
 
 
 @contextlib.contextmanager
 def running(config: Config) -> Iterator["Warren"]:
-    """All parts of a Warren, started; stopped in reverse when the block is left."""
+    """Start all parts of a Warren; they are stopped in reverse order when the block is left."""
     with contextlib.ExitStack() as parts:
-        watch = ClusterSamplers(targets(config), min(len(config.clusters), os.cpu_count() or 1))
-        parts.callback(watch.close)
-        ahead = SampleAhead(lambda: watch.sample(LOOK_TIMEOUT_S))
-        parts.callback(ahead.close)
+        samplers = ClusterSamplers(targets(config), min(len(config.clusters), os.cpu_count() or 1))
+        parts.callback(samplers.close)
+        prefetch = SamplePrefetch(lambda: samplers.sample(SAMPLE_TIMEOUT_S))
+        parts.callback(prefetch.close)
         web = WebServer(config)
         parts.callback(web.close)
         pipeline = config.pipeline
@@ -53,15 +53,15 @@ def running(config: Config) -> Iterator["Warren"]:
             config,
             spark,
             store,
-            ahead.take,
-            lambda c: watch.committed(c, COMMITTED_TIMEOUT_S),
-            watch.verify_tails,
+            prefetch.take,
+            lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),
+            samplers.verify_tails,
             on_level=set_level,
         )
         followers: list[SnapshotFollower] = []
 
         def follow(name: str, take: Callable[[Manifest], None]) -> None:
-            # What was published before this start has been taken by the Warren that published it.
+            # Older snapshots were taken by the Warren that published them.
             after = cycles.manifest.sequence
             followers.append(SnapshotFollower(name, store, lambda snapshot: take(snapshot.manifest), after=after))
             followers[-1].start()
@@ -73,11 +73,11 @@ def running(config: Config) -> Iterator["Warren"]:
         parts.enter_context(sinks(config))
         leadership = parts.enter_context(notifying(config, store))
         follow("incidents", leadership.take)
-        yield Warren(cycles, ahead, web.urls(), followers)
+        yield Warren(cycles, prefetch, web.urls(), followers)
 
 
 def targets(config: Config) -> list[SamplingTarget]:
-    """Every cluster to watch and the offsets topics it holds."""
+    """Every cluster to sample, with its offsets topics."""
     topics = offsets_topics(config)
     return [
         SamplingTarget(
@@ -90,56 +90,55 @@ def targets(config: Config) -> list[SamplingTarget]:
     ]
 
 
-class SampleAhead:
-    """Looks at the clusters ahead of the cycle that needs it, so that the cycle does not wait for 100,000 heads."""
+class SamplePrefetch:
+    """Samples the heads before the next cycle is due, so that the cycle does not wait for 100,000 of them."""
 
-    def __init__(self, look: Callable[[], Mapping[str, ClusterSample]]) -> None:
-        self._look = look
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="look")
-        self._took_s = 0.0
+    def __init__(self, sample: Callable[[], Mapping[str, ClusterSample]]) -> None:
+        self._sample = sample
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch of samples")
+        self._duration_s = 0.0
         self._next: Future[Mapping[str, ClusterSample]] | None = None
-        self._closed = threading.Event()
+        self._is_closed = threading.Event()
 
     def prepare(self, due: float) -> None:
-        """Begin a look so that it is done when the monotonic clock shows `due`."""
-        begin = due - 1.2 * self._took_s
-        self._next = self._pool.submit(self._look_at, begin)
+        """Start sampling in time to be done when the monotonic clock shows `due`."""
+        self._next = self._pool.submit(self._sample_at, due - 1.2 * self._duration_s)
 
     def take(self) -> Mapping[str, ClusterSample]:
-        """The look that was prepared, or one made now."""
+        """The samples that were prepared; if there are none, new ones."""
         prepared, self._next = self._next, None
-        return prepared.result() if prepared else self._look_at(0.0)
+        return prepared.result() if prepared else self._sample_at(0.0)
 
-    def _look_at(self, begin: float) -> Mapping[str, ClusterSample]:
-        self._closed.wait(max(begin - time.monotonic(), 0.0))
-        began = time.monotonic()
-        samples = self._look()
-        self._took_s = time.monotonic() - began
+    def _sample_at(self, start: float) -> Mapping[str, ClusterSample]:
+        self._is_closed.wait(max(start - time.monotonic(), 0.0))
+        started = time.monotonic()
+        samples = self._sample()
+        self._duration_s = time.monotonic() - started
         return samples
 
     def close(self) -> None:
-        """Stop waiting; a look under way is left to its own timeout."""
-        self._closed.set()
+        """Stop waiting; sampling under way ends by its own timeout."""
+        self._is_closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Warren:
-    """The judging loop, and where the API answers."""
+    """The loop of cycles, and the URLs of the API."""
 
     def __init__(
         self,
         cycles: Cycles,
-        ahead: SampleAhead,
+        prefetch: SamplePrefetch,
         urls: Sequence[str] = (),
         followers: Sequence[SnapshotFollower] = (),
     ) -> None:
         self.cycles = cycles
         self.urls = urls
         self._followers = followers
-        self._ahead = ahead
+        self._prefetch = prefetch
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
-        """A cycle every trigger until told to stop; one that fails is told and tried again at the next trigger."""
+        """Run a cycle every trigger until `stop` is set; one that fails is logged and run again at the next trigger."""
         due = time.monotonic()
         while not stop.is_set():
             began = time.monotonic()
@@ -150,7 +149,7 @@ class Warren:
             except Exception:
                 if stop.is_set():
                     return
-                log.exception("a cycle failed; nothing of it was published, the next one starts from the last manifest")
+                log.exception("a cycle failed and published nothing; the next one starts from the last manifest")
                 manifest = self.cycles.manifest
             else:
                 _log_progress(manifest, time.monotonic() - began)
@@ -159,7 +158,7 @@ class Warren:
                 if on_cycle:
                     on_cycle(manifest)
             due = max(due + self.cycles.trigger_s, time.monotonic()) if manifest.is_ready else time.monotonic()
-            self._ahead.prepare(due)
+            self._prefetch.prepare(due)
             stop.wait(max(due - time.monotonic(), 0.0))
 
 

@@ -15,31 +15,31 @@ from warren.errors import ConfigError, NoSnapshot, WarrenError
 if TYPE_CHECKING:
     from warren.config import Config
 
-LEAVE_AFTER_S = 8.0
-"""A cycle that is still at work by then is left where it is: what is not in a manifest was never there."""
+EXIT_AFTER_S = 8.0
+"""How long a stop waits for the cycle under way; one that has not published its manifest leaves no trace."""
 
-_CONFIG_DIR = "where burrow.toml (or burrow.yaml, burrow.json) is; default: here"
+_CONFIG_DIR = "the directory of burrow.toml (or burrow.yaml, burrow.json); default: the current one"
 
 EXAMPLES = """examples:
-  warren demo                              a real Kafka with every kind of consumer, judged live
-  warren check --config-dir /etc/burrow    what Warren understands of burrow.toml, and its mistakes
-  warren run --config-dir /etc/burrow      watch the clusters of /etc/burrow/burrow.toml
-  warren serve --config-dir /etc/burrow    the HTTP API alone, from what another `warren run` publishes
-  warren groups --status ERR               the groups that are in trouble, worst first
-  warren group local orders                one group, its partitions and why
-  warren history "SELECT * FROM groups"    the past, in SQL
-  warren notify test hook                  send a sample through [notifier.hook]
+  warren demo                              a real Kafka with every kind of consumer, monitored live
+  warren check --config-dir /etc/burrow    check burrow.toml and show what it configures
+  warren run --config-dir /etc/burrow      monitor the clusters of /etc/burrow/burrow.toml
+  warren serve --config-dir /etc/burrow    only the HTTP API, for the snapshots of another `warren run`
+  warren groups --status ERR               the groups with status ERR, most severe first
+  warren group local orders                one group with its partitions and reasons
+  warren history "SELECT * FROM groups"    query the history in SQL
+  warren notify test hook                  send a sample notification to [notifier.hook]
   warren evaluate windows.jsonl            judge windows from a file
 """
 
 
 HISTORY_EXAMPLES = """examples:
-  how lag went
+  the lag of a group over time
     warren history "SELECT time, total_lag FROM groups WHERE cluster = 'local' AND group = 'orders' ORDER BY time"
-  who was in trouble most of the day
+  the groups that were not OK for most of today
     warren history "SELECT cluster, group, count_if(status != 'OK') / count(*) AS share FROM groups
                     WHERE date = current_date() GROUP BY cluster, group ORDER BY share DESC LIMIT 20"
-  all of it, for a notebook
+  all partitions, as Parquet files for a notebook
     warren history "SELECT * FROM partitions WHERE date >= '2026-01-01'" --output january
 
 tables: groups and clusters; with a [sink.NAME] of class lake: groups, partitions, topics, commits
@@ -47,7 +47,7 @@ tables: groups and clusters; with a [sink.NAME] of class lake: groups, partition
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code."""
+    """Run a command; returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
@@ -79,37 +79,41 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=_run, log_level=None)
     commands = parser.add_subparsers(metavar="COMMAND", title="commands (none: run)")
 
-    run = _command(commands, "run", "watch clusters and publish a snapshot every trigger", _run)
-    run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="instead of [logging] level")
+    run = _command(commands, "run", "monitor the clusters: read, judge, publish, notify, and serve the HTTP API", _run)
+    run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="overrides [logging] level")
 
-    serve = _command(commands, "serve", "answer Burrow's HTTP API from the snapshots of a `warren run`", _serve)
-    serve.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="instead of [logging] level")
+    serve = _command(commands, "serve", "serve only the HTTP API, for the snapshots of another `warren run`", _serve)
+    serve.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="overrides [logging] level")
 
-    check = _command(commands, "check", "say what is understood of the configuration, and all its mistakes", _check)
-    check.add_argument("--strict", action="store_true", help="warnings, such as unknown keys, are mistakes too")
+    check = _command(
+        commands, "check", "check the configuration, report all mistakes and show what it configures", _check
+    )
+    check.add_argument("--strict", action="store_true", help="treat warnings, such as unknown keys, as mistakes")
 
-    groups = _command(commands, "groups", "the groups of the newest snapshot, worst first", _groups)
+    groups = _command(commands, "groups", "list the groups of the newest snapshot, most severe first", _groups)
     groups.add_argument("--cluster", help="only groups of this cluster")
     groups.add_argument("--status", help="only groups of this status: OK, WARN or ERR", type=str.upper)
 
-    group = _command(commands, "group", "one group with its partitions and reasons", _group)
+    group = _command(commands, "group", "show one group with its partitions and reasons", _group)
     group.add_argument("cluster")
     group.add_argument("group")
     for command in (groups, group):
         command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-        command.add_argument("--data-dir", type=Path, help="read this data directory, whatever burrow.toml says")
+        command.add_argument("--data-dir", type=Path, help="the data directory to read; default: that of burrow.toml")
 
-    history = _command(commands, "history", "ask in SQL about the past, of a lake or of Warren's own history", _history)
+    history = _command(commands, "history", "query the lake, or the built-in history, in SQL", _history)
     history.epilog = HISTORY_EXAMPLES
     history.formatter_class = argparse.RawDescriptionHelpFormatter
     history.add_argument("sql", help='such as "SELECT * FROM groups LIMIT 10"')
-    history.add_argument("--sink", metavar="NAME", help="which [sink.NAME] of class lake, where there are several")
-    history.add_argument("--limit", type=int, default=1000, help="how many rows to show; default: 1000")
+    history.add_argument("--sink", metavar="NAME", help="the [sink.NAME] of class lake to query, if there are several")
+    history.add_argument("--limit", type=int, default=1000, help="the number of rows to show; default: 1000")
     history.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: table")
     history.add_argument("--output", type=Path, metavar="DIR", help="write all rows to DIR as Parquet instead")
 
-    notify = _command(commands, "notify", "send a sample through one of the notifiers", _notify)
-    notify.add_argument("what", choices=("test",), help="test: send an invented incident, and its end with send-close")
+    notify = _command(commands, "notify", "send a sample notification", _notify)
+    notify.add_argument(
+        "what", choices=("test",), help="test: send a made-up incident, and with send-close also its end"
+    )
     notify.add_argument("name", help="the NAME of a [notifier.NAME] section")
 
     evaluate = commands.add_parser("evaluate", help="judge windows from a JSON-lines file (- for standard input)")
@@ -120,9 +124,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--allowed-lag", type=int, default=0)
     evaluate.set_defaults(command=_evaluate)
 
-    demo = commands.add_parser("demo", help="a real Kafka with a group of every kind, judged live")
-    demo.add_argument("--minutes", type=float, help="stop after so many minutes")
-    demo.add_argument("--port", type=int, help="where the dashboard and the API answer; default: 8000, or a free one")
+    demo = commands.add_parser("demo", help="start a real Kafka with a group of every kind, and Warren beside it")
+    demo.add_argument("--minutes", type=float, help="stop after this many minutes")
+    demo.add_argument("--port", type=int, help="the port of the dashboard and the API; default: 8000, or a free one")
     demo.add_argument("--no-browser", action="store_true", help="do not open the dashboard in a browser")
     demo.add_argument("--keep", type=Path, metavar="DIR", help="keep Kafka's and Warren's data in DIR")
     demo.set_defaults(command=_demo)
@@ -133,7 +137,7 @@ def _command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, text: str, run: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text)
-    # Without a default of its own, so that one given before the command counts as well.
+    # Without a default of its own, so that an option before the command counts too.
     parser.add_argument("--config-dir", type=Path, default=argparse.SUPPRESS, help=_CONFIG_DIR)
     parser.set_defaults(command=run)
     return parser
@@ -147,8 +151,8 @@ def _check(options: argparse.Namespace) -> int:
     config, findings = read(options.config_dir)
     if config is not None:
         findings.mistakes += check_templates(config)
-    for kind, said in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
-        for line in said:
+    for kind, lines in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
+        for line in lines:
             print(f"{kind}: {line}")
     print(verdict(findings))
     if config is None or findings.mistakes or (options.strict and findings.warnings):
@@ -158,7 +162,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> "Config":
-    """The configuration, checked, with logging as it says."""
+    """The checked configuration; logging is set up as it says."""
     from warren.config import Config, accepted, read
     from warren.daemon import redirect_output
     from warren.logs import set_up_logging
@@ -171,7 +175,7 @@ def _settings(options: argparse.Namespace) -> "Config":
         set_up_logging(settings.logging, options.log_level)
     except OSError as error:
         raise WarrenError(
-            f"cannot write its log: {error.filename}: {error.strerror}; see [logging] filename and "
+            f"cannot write the log: {error.filename}: {error.strerror}; see [logging] filename and "
             "[general] stdout-logfile"
         ) from error
     return accepted(read_config, findings)
@@ -187,7 +191,7 @@ def _serve(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from warren.app import running
     from warren.config import General
-    from warren.daemon import pid_in
+    from warren.daemon import pid_file
     from warren.notify.notifiers import refuse_bad_templates
 
     config = _settings(options)
@@ -196,22 +200,22 @@ def _run(options: argparse.Namespace) -> int:
 
     def ask_to_stop(*_: object) -> None:
         stop.set()
-        leave = threading.Timer(LEAVE_AFTER_S, os._exit, [0])
-        leave.daemon = True
-        leave.start()
+        exit_timer = threading.Timer(EXIT_AFTER_S, os._exit, [0])
+        exit_timer.daemon = True
+        exit_timer.start()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask_to_stop)
-    is_chosen = config.general.pidfile != General().pidfile
-    with pid_in(config.general.pidfile, is_chosen=is_chosen), running(config) as warren:
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, ask_to_stop)
+    is_configured = config.general.pidfile != General().pidfile
+    with pid_file(config.general.pidfile, is_configured=is_configured), running(config) as warren:
         warren.run(stop)
     return 0
 
 
 def _data_dir(options: argparse.Namespace) -> Path:
     if options.data_dir is not None:
-        found: Path = options.data_dir
-        return found
+        data_dir: Path = options.data_dir
+        return data_dir
     from warren.config import load
 
     return load(options.config_dir).pipeline.data_dir

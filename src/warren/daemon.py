@@ -1,4 +1,4 @@
-"""What a process that runs for long leaves in the file system: its pid, and where its output goes."""
+"""A long-running process: its pid file, and the file of its output."""
 
 import contextlib
 import logging
@@ -13,19 +13,19 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def pid_in(path: Path, *, is_chosen: bool) -> Iterator[None]:
-    """Keep our pid in a file while the block runs.
+def pid_file(path: Path, *, is_configured: bool) -> Iterator[None]:
+    """Keep the pid of this process in a file while the block runs.
 
-    A file that was chosen and that names another process which lives forbids the start; where it is only the default
-    (several may run in one directory) it is left to that process.
+    If the file names another running process, a configured pid file forbids the start. The default one is left to that
+    process, as several may run in one directory.
     """
     try:
-        _take(path)
+        _write_pid(path)
     except (OSError, WarrenError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        if is_chosen:
+        if is_configured:
             raise WarrenError(f"pidfile {path}: {why}") from error
-        log.warning("no pid is written to %s: %s", path, why)
+        log.warning("no pid file %s: %s", path, why)
         yield
         return
     try:
@@ -36,15 +36,15 @@ def pid_in(path: Path, *, is_chosen: bool) -> Iterator[None]:
                 path.unlink()
 
 
-def _take(path: Path) -> None:
+def _write_pid(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError, ValueError):
         other = int(path.read_text())
-        if other != os.getpid() and _lives(other):
-            raise WarrenError(f"process {other} runs already; stop it first, or choose another pidfile")
+        if other != os.getpid() and _is_running(other):
+            raise WarrenError(f"process {other} is already running; stop it first, or configure another pidfile")
     path.write_text(str(os.getpid()))
 
 
-def _lives(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -55,7 +55,7 @@ def _lives(process: int) -> bool:
 
 
 def redirect_output(path: Path) -> None:
-    """Send standard output and errors, those of child processes too, to the end of a file."""
+    """Append standard output and errors, also those of child processes, to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,37 +1,40 @@
-"""What can go wrong in a way the user can act on; anything else is a bug and shows its traceback.
+"""The errors that Warren reports in a sentence. Anything else is a bug and shows its traceback.
 
 WarrenError
-├── ConfigError          the configuration has mistakes (all of them, in one list)
-├── JavaError            no usable Java, or it did not start
-├── JarsError            jars of Kafka or of Spark's Kafka connector could not be fetched
-├── SnapshotError        the published state
+├── ConfigError          the configuration has mistakes; it lists all of them
+├── JavaError            there is no usable Java, or it did not start
+├── JarsError            jars of Kafka or of Spark's Kafka connector could not be downloaded
+├── SnapshotError        something is wrong with the published snapshots
 │   ├── NoSnapshot       nothing has been published yet
-│   ├── CorruptSnapshot  a file is missing, cut short or not what its manifest says
-│   └── Fenced           another writer took over the data directory
-├── ClusterError         a Kafka cluster did not answer or refused
-├── ReplicationError            the incidents that several Warrens share could not be read or written
-├── RequestError         an HTTP request that cannot be understood or met
-├── RefusedError         a server will never take a request: sending it again would not help
-├── BusyError            a server may take a request later, after the wait that it asked for, if any
-└── DemoError            the demo's own Kafka or consumers did not come up
+│   ├── CorruptSnapshot  a file is missing, truncated or not what its manifest says
+│   └── Fenced           another Warren has taken over the data directory
+├── ClusterError         a Kafka cluster did not answer, or refused
+├── ReplicationError     the replicated store of incidents could not be read or written
+├── RequestError         an HTTP request is not valid, or asks for what is not there
+├── RefusedError         a server will never accept a request: do not send it again
+│   └── SlackError       Slack answered with an error code (notify/senders/slack.py)
+├── BusyError            a server may accept a request later: send it again
+└── DemoError            the demo's own Kafka or its consumers did not start
+
+Errors that never leave their own module are declared there.
 """
 
 from collections.abc import Iterable
 
 
 class WarrenError(Exception):
-    """Anything Warren tells its user in a sentence, without a traceback."""
+    """An error that is reported to the user in a sentence, without a traceback."""
 
 
 class ConfigError(WarrenError):
-    """The configuration has mistakes; `mistakes` names every one of them."""
+    """The configuration has mistakes; `mistakes` lists all of them."""
 
     def __init__(self, mistakes: Iterable[str]) -> None:
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(self.mistakes))
 
     def __reduce__(self) -> tuple[type["ConfigError"], tuple[tuple[str, ...]]]:
-        # Exceptions are pickled by their args, which would turn the one text into a list of letters.
+        # Exceptions are pickled by their args, and a string would be taken for a list of letters.
         return type(self), (self.mistakes,)
 
 
@@ -40,11 +43,11 @@ class JavaError(WarrenError):
 
 
 class JarsError(WarrenError):
-    """Jars could not be fetched; the message names them and what to do."""
+    """Jars could not be downloaded; the message names them and says what to do."""
 
 
 class SnapshotError(WarrenError):
-    """Something is wrong with the published state."""
+    """Something is wrong with the published snapshots."""
 
 
 class NoSnapshot(SnapshotError):  # noqa: N818 - reads as what it is
@@ -52,11 +55,11 @@ class NoSnapshot(SnapshotError):  # noqa: N818 - reads as what it is
 
 
 class CorruptSnapshot(SnapshotError):  # noqa: N818
-    """A file of a snapshot is missing, cut short or not what its manifest says."""
+    """A file of a snapshot is missing, truncated or not what its manifest says."""
 
 
 class Fenced(SnapshotError):  # noqa: N818
-    """Another writer has taken over this data directory; this one must stop."""
+    """Another Warren has taken over the data directory; this one must stop."""
 
 
 class ClusterError(WarrenError):
@@ -64,11 +67,11 @@ class ClusterError(WarrenError):
 
 
 class ReplicationError(WarrenError):
-    """The incidents that several Warrens share could not be read or written; they are read anew before more is done."""
+    """The replicated store of incidents could not be read or written; it is read again before anything else."""
 
 
 class RequestError(WarrenError):
-    """An HTTP request that cannot be understood or met; says why, and is answered with its status."""
+    """An HTTP request is not valid, or asks for what is not there; `status` is that of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -76,15 +79,15 @@ class RequestError(WarrenError):
 
 
 class DemoError(WarrenError):
-    """The demo's own Kafka or its consumers did not come up."""
+    """The demo's own Kafka or its consumers did not start."""
 
 
 class RefusedError(WarrenError):
-    """A server will never take a request; sending it again would not help."""
+    """A server will never accept a request; sending it again does not help."""
 
 
 class BusyError(WarrenError):
-    """A server does not take a request now and may do so later, but not before `wait_s` seconds have passed."""
+    """A server may accept a request later, but not before `wait_s` seconds have passed."""
 
     def __init__(self, message: str, wait_s: float = 0.0) -> None:
         super().__init__(message)
