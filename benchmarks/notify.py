@@ -1,4 +1,4 @@
-"""10,000 groups that turn bad at once: decided and queued, by one Warren and by one of several; and how fast is sent.
+"""How long 10,000 groups that turn opened_s at once take, with a local and a replicated store; and the rate of delivery.
 
 `python -m benchmarks.notify`
 """
@@ -23,7 +23,7 @@ from warren.incidents.store.replicated import ReplicatedStore
 from warren.notify.notifiers import delivering
 
 GROUPS, PARTITIONS = 10_000, 20
-LETTERS = 1_000
+NOTIFICATIONS = 1_000
 TRIGGER_S = 10.0
 TEMPLATE = Path(__file__).parents[1] / "src/warren/templates/config/default-http-post.tmpl"
 
@@ -31,63 +31,67 @@ TEMPLATE = Path(__file__).parents[1] / "src/warren/templates/config/default-http
 def main() -> None:
     """Print both tables."""
     with Kafka() as kafka:
-        rows = [_decided(kafka, is_shared=is_shared, storm=storm) for is_shared in (False, True) for storm in (0, 20)]
+        rows = [
+            _process_all(kafka, is_replicated=is_replicated, storm=storm)
+            for is_replicated in (False, True)
+            for storm in (0, 20)
+        ]
     show("10,000 groups at once", rows)
-    show("delivery", [_sent()])
+    show("delivery", [_deliver_all()])
 
 
-def _decided(kafka: Kafka, *, is_shared: bool, storm: int) -> dict[str, object]:
+def _process_all(kafka: Kafka, *, is_replicated: bool, storm: int) -> dict[str, object]:
     hook = replace(_notifier("http://127.0.0.1:1"), storm_groups=storm)
     with _scene() as scene:
-        if is_shared:
+        if is_replicated:
             scene.incident_store.close()
-            journal = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
-            scene.incident_store = ReplicatedStore(scene.root, journal)
+            changelog = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
+            scene.incident_store = ReplicatedStore(scene.root, changelog)
             scene.incident_store.take_over()
         scene.pipeline = IncidentPipeline(
             scene.incident_store, scene.store, 30, NotificationRouter([NotifierFilter.of(hook)])
         )
-        bad = _seconds(scene, STALL, 0)
-        same = _seconds(scene, STALL, 10)
-        good = _seconds(scene, OK, 20)
+        opened_s = _process_s(scene, STALL, 0)
+        unchanged_s = _process_s(scene, STALL, 10)
+        closed_s = _process_s(scene, OK, 20)
         scene.incident_store.close()
     return {
         "groups": GROUPS,
         "partitions": GROUPS * PARTITIONS,
-        "incidents": "in a topic" if is_shared else "in a file",
-        "messages": "one for all" if storm else "one each",
-        "opened_s": round(bad, 2),
-        "unchanged_s": round(same, 2),
-        "closed_s": round(good, 2),
-        "of_a_trigger": f"{bad / TRIGGER_S:.0%}",
+        "store": "replicated" if is_replicated else "local",
+        "notifications": "one per storm" if storm else "one per group",
+        "opened_s": round(opened_s, 2),
+        "unchanged_s": round(unchanged_s, 2),
+        "closed_s": round(closed_s, 2),
+        "of_a_trigger": f"{opened_s / TRIGGER_S:.0%}",
     }
 
 
-def _seconds(scene: IncidentScene, status: Status, at_s: int) -> float:
+def _process_s(scene: IncidentScene, status: Status, at_s: int) -> float:
     groups = {("one", f"group-{n}"): [(status, n)] + [(OK, 0)] * (PARTITIONS - 1) for n in range(GROUPS)}
     manifest = scene.manifest(START + at_s * 1000, groups)
-    return _took(lambda: scene.pipeline.process(manifest))
+    return _measure_s(lambda: scene.pipeline.process(manifest))
 
 
-def _sent() -> dict[str, object]:
+def _deliver_all() -> dict[str, object]:
     with _scene() as scene, receiving() as receiver:
         hook = replace(_notifier(receiver.url), storm_groups=0)
         servers = ("127.0.0.1:1",)
         config = Config(
             {"one": Cluster("one", servers)}, {"one": Consumer("one", "one", servers)}, notifiers={"hook": hook}
         )
-        with delivering(config, scene.incident_store) as (audiences, wake):
-            scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, audiences, wake)
-            groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(LETTERS)}
+        with delivering(config, scene.incident_store) as (router, wake):
+            scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, router, wake)
+            groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(NOTIFICATIONS)}
             scene.pipeline.process(scene.manifest(START, groups))
 
-            def all_sent() -> None:
-                while len(receiver.got) < LETTERS:
+            def all_deliver_all() -> None:
+                while len(receiver.got) < NOTIFICATIONS:
                     time.sleep(0.01)
 
-            took = _took(all_sent)
+            seconds = _measure_s(all_sent)
         scene.incident_store.close()
-    return {"messages": LETTERS, "to": "one HTTP receiver", "a_second": round(LETTERS / took)}
+    return {"messages": NOTIFICATIONS, "to": "one HTTP receiver", "a_second": round(NOTIFICATIONS / seconds)}
 
 
 def _notifier(url: str) -> Notifier:
@@ -100,10 +104,10 @@ def _scene() -> Iterator[IncidentScene]:
         yield IncidentScene(Path(root))
 
 
-def _took(work: Callable[[], None]) -> float:
-    began = time.monotonic()
+def _measure_s(work: Callable[[], None]) -> float:
+    start = time.monotonic()
     work()
-    return time.monotonic() - began
+    return time.monotonic() - start
 
 
 if __name__ == "__main__":

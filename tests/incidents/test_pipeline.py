@@ -1,4 +1,4 @@
-"""The book of incidents: what snapshots open, change and close, over restarts and crashes."""
+"""The incident pipeline: what snapshots open, change and close, over restarts and crashes."""
 
 import logging
 import sqlite3
@@ -21,41 +21,41 @@ def scene(tmp_path: Path) -> IncidentScene:
     return IncidentScene(tmp_path)
 
 
-def test_an_incident_from_its_beginning_to_its_end(scene: IncidentScene) -> None:
+def test_the_course_of_an_incident(scene: IncidentScene) -> None:
     group = ("one", "g")
     course = [[(OK, 0)], [(WARN, 5)], [(WARN, 7)], [(STALL, 9)], [(WARN, 9)], [(OK, 0)], [(OK, 0)], [(STOP, 1)]]
     for second, partitions in enumerate(course):
         scene.process(START + second * SECOND, {group: partitions, ("two", "g"): [(OK, 0)]})
     assert scene.courses() == ["one/g 1-5 WARN ERR WARN OK", "one/g 7- ERR"]
-    ids = [entry.id for entry in scene.incidents()]
+    ids = [incident.id for incident in scene.incidents()]
     assert len(set(ids)) == 2
 
 
-def test_the_worst_partitions_are_put_down_by_name(scene: IncidentScene) -> None:
-    held = [(OK, 0), (WARN, 50), (STOP, 1), (STALL, -1), (STALL, 9), *[(WARN, n) for n in range(30)]]
-    scene.process(START, {("one", "a"): [(OK, 0)], ("one", "g"): held, ("two", "g"): [(STALL, 4)]})
-    [entry] = scene.incidents(cluster="one")
-    assert [(one.partition, one.status.name, one.lag) for one in entry.partitions[:5]] == [
+def test_the_most_severe_partitions_are_stored(scene: IncidentScene) -> None:
+    partitions = [(OK, 0), (WARN, 50), (STOP, 1), (STALL, -1), (STALL, 9), *[(WARN, n) for n in range(30)]]
+    scene.process(START, {("one", "a"): [(OK, 0)], ("one", "g"): partitions, ("two", "g"): [(STALL, 4)]})
+    [incident] = scene.incidents(cluster="one")
+    assert [(partition.partition, partition.status.name, partition.lag) for partition in incident.partitions[:5]] == [
         (4, "STALL", 9), (3, "STALL", None), (2, "STOP", 1), (1, "WARN", 50), (34, "WARN", 29),
     ]  # fmt: skip
-    assert (len(entry.partitions), entry.partition_count) == (MAX_PARTITIONS, 34)
+    assert (len(incident.partitions), incident.partition_count) == (MAX_PARTITIONS, 34)
     [other] = scene.incidents(cluster="two")
-    assert [(one.topic, one.partition) for one in other.partitions] == [("t", 0)]
+    assert [(partition.topic, partition.partition) for partition in other.partitions] == [("t", 0)]
     scene.process(START + SECOND, {("one", "g"): [(OK, 0)], ("two", "g"): [(STALL, 4)]})
-    assert scene.incidents(cluster="one")[0].partition_count == 34, "what it was about stays known after its end"
+    assert scene.incidents(cluster="one")[0].partition_count == 34, "a closed incident keeps its partitions"
 
 
-def test_a_restart_opens_nothing_twice_and_loses_no_end(scene: IncidentScene) -> None:
+def test_a_restart_opens_nothing_twice_and_misses_no_close(scene: IncidentScene) -> None:
     bad: Groups = {("one", "g"): [(STOP, 5)], ("one", "h"): [(STOP, 5)]}
     scene.process(START, bad)
-    before = {entry.id for entry in scene.incidents()}
+    before = {incident.id for incident in scene.incidents()}
     scene.start()
     scene.process(START + 9 * SECOND, {**bad, ("one", "h"): [(OK, 0)]})
     assert sorted(scene.courses()) == ["one/g 0- ERR", "one/h 0-9 ERR OK"]
-    assert {entry.id for entry in scene.incidents()} == before
+    assert {incident.id for incident in scene.incidents()} == before
 
 
-def test_while_a_cluster_is_away_nothing_opens_or_closes(scene: IncidentScene) -> None:
+def test_while_a_cluster_is_unknown_nothing_opens_or_closes(scene: IncidentScene) -> None:
     scene.process(START, {("one", "g"): [(STOP, 5)], ("two", "h"): [(OK, 0)]})
     for second in (1, 2):
         at = START + second * SECOND
@@ -64,12 +64,12 @@ def test_while_a_cluster_is_away_nothing_opens_or_closes(scene: IncidentScene) -
         )
     assert scene.courses() == ["one/g 0- ERR", "two/h 1- WARN"]
     scene.process(START + 3 * SECOND, {("two", "h"): [(WARN, 3)]}, unknown=["one"])
-    assert scene.courses()[0] == "one/g 0- ERR", "nor when its groups are not even known"
+    assert scene.courses()[0] == "one/g 0- ERR", "nor when its groups are not in the snapshot"
     scene.process(START + 4 * SECOND, {("one", "g"): [(OK, 0)], ("two", "h"): [(OK, 3)]})
     assert scene.courses() == ["one/g 0-4 ERR OK", "two/h 1-4 WARN OK"]
 
 
-def test_a_group_or_a_cluster_that_is_gone_ends_its_incident(scene: IncidentScene) -> None:
+def test_an_incident_closes_when_its_group_or_cluster_is_gone(scene: IncidentScene) -> None:
     scene.process(START, {("one", "g"): [(STOP, 5)], ("two", "g"): [(STOP, 5)]})
     scene.process(START + SECOND, {("two", "g"): [(STOP, 5)]})
     assert sorted(scene.courses()) == ["one/g 0-1 ERR NOTFOUND", "two/g 0- ERR"]
@@ -77,22 +77,22 @@ def test_a_group_or_a_cluster_that_is_gone_ends_its_incident(scene: IncidentScen
     assert sorted(scene.courses()) == ["one/g 0-1 ERR NOTFOUND", "two/g 0-2 ERR NOTFOUND"]
 
 
-def test_names_that_are_hard_on_keys_and_queries(scene: IncidentScene) -> None:
+def test_unusual_group_names(scene: IncidentScene) -> None:
     names = ["", "a'b\"c", "%", "g\u0308", "消費", "drop table incidents; --"]
     scene.process(START, {("one", name): [(STOP, 1)] for name in names})
     scene.process(START + SECOND, {("one", name): [(OK, 0)] for name in names[1:]})
     for name in names:
-        [entry] = scene.incidents(group=name)
-        assert entry.status == (OK if name else Status.NOTFOUND)
+        [incident] = scene.incidents(group=name)
+        assert incident.status == (OK if name else Status.NOTFOUND)
 
 
-def test_lists_are_filtered_paged_and_newest_first(scene: IncidentScene) -> None:
+def test_queries_filter_and_page_with_the_newest_first(scene: IncidentScene) -> None:
     for second in range(6):
         scene.process(START + second * SECOND, {("one", f"g{n}"): [(STOP, 1)] for n in range(second + 1)})
     scene.process(START + 9 * SECOND, {("one", f"g{n}"): [(STOP, 1) if n < 4 else (OK, 0)] for n in range(6)})
 
-    def names(**wanted: object) -> list[str]:
-        return [entry.group for entry in scene.incidents(**wanted)]
+    def names(**query: object) -> list[str]:
+        return [incident.group for incident in scene.incidents(**query)]
 
     assert names() == ["g5", "g4", "g3", "g2", "g1", "g0"]
     assert names(is_open=True) == ["g3", "g2", "g1", "g0"]
@@ -102,29 +102,31 @@ def test_lists_are_filtered_paged_and_newest_first(scene: IncidentScene) -> None
     assert names(limit=2, before_ms=START + 4 * SECOND) == ["g3", "g2"]
 
 
-def test_what_ended_long_ago_is_forgotten_and_what_is_open_never(tmp_path: Path) -> None:
+def test_old_closed_incidents_are_deleted_and_open_ones_never(tmp_path: Path) -> None:
     scene = IncidentScene(tmp_path, keep_days=2)
     scene.process(START, {("one", "short"): [(STOP, 1)], ("one", "long"): [(STOP, 1)]})
     scene.process(START + SECOND, {("one", "short"): [(OK, 1)], ("one", "long"): [(STOP, 1)]})
     scene.process(START + 3 * DAY_MS, {("one", "long"): [(STOP, 1)], ("one", "new"): [(WARN, 1)]})
-    assert [entry.group for entry in scene.incidents()] == ["new", "long"]
+    assert [incident.group for incident in scene.incidents()] == ["new", "long"]
 
 
-def test_a_snapshot_that_changes_nothing_writes_nothing(scene: IncidentScene) -> None:
+def test_a_snapshot_without_changes_writes_nothing(scene: IncidentScene) -> None:
     scene.process(START, {("one", "g"): [(STOP, 1)]})
     with closing(sqlite3.connect(scene.root / FILE)) as other:
-        seen = other.execute("PRAGMA data_version").fetchone()
+        version = other.execute("PRAGMA data_version").fetchone()
         for second in range(3):
             scene.process(START + second * SECOND, {("one", "g"): [(STOP, 1 + second)], ("two", "h"): [(OK, 0)]})
-        assert other.execute("PRAGMA data_version").fetchone() == seen
+        assert other.execute("PRAGMA data_version").fetchone() == version
 
 
-def test_what_could_not_be_written_is_decided_again(scene: IncidentScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+def test_after_a_failed_write_the_next_snapshot_decides_again(
+    scene: IncidentScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(IncidentStore, "write", full)
+        patch.setattr(IncidentStore, "write", fail)
         with pytest.raises(sqlite3.OperationalError):
             scene.process(START, {("one", "g"): [(STOP, 1)]})
     assert scene.incidents() == []
@@ -132,8 +134,8 @@ def test_what_could_not_be_written_is_decided_again(scene: IncidentScene, monkey
     assert scene.courses() == ["one/g 1- ERR"]
 
 
-def test_a_book_that_is_no_book_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / FILE).write_bytes(b"this is no database, but long enough to be looked at as one" * 20)
+def test_a_damaged_file_is_renamed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / FILE).write_bytes(b"this is no database, but as long as one" * 20)
     with caplog.at_level(logging.ERROR):
         scene = IncidentScene(tmp_path)
     assert "renamed to incidents.broken" in caplog.text
@@ -141,13 +143,13 @@ def test_a_book_that_is_no_book_is_put_aside(tmp_path: Path, caplog: pytest.LogC
     assert scene.courses() == ["one/g 0- ERR"]
 
 
-def test_a_place_where_nothing_can_be_written_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     (tmp_path / FILE).mkdir()
     with pytest.raises(WarrenError, match=r"incidents\.db cannot be opened"):
         IncidentStore(tmp_path)
 
 
-def test_before_there_is_a_book_there_are_no_incidents(tmp_path: Path) -> None:
+def test_without_a_store_there_are_no_incidents(tmp_path: Path) -> None:
     assert read_incidents(tmp_path, IncidentQuery()) == []
     (tmp_path / FILE).touch()
     assert read_incidents(tmp_path, IncidentQuery()) == []

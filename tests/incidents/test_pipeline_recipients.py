@@ -1,11 +1,11 @@
-"""Who hears of what when the configuration, or what a Warren knows, has changed meanwhile."""
+"""Who is notified when the configuration, or what a Warren knows, has changed meanwhile; and what is deleted."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.incidents.test_storms import MINUTE, Sky, bad, well
+from tests.incidents.test_storms import MINUTE, StormScene, bad, ok
 from tests.kit.incidents import START
 from warren.incidents.model import Event, NotifierPolicy
 from warren.incidents.pipeline import IncidentPipeline
@@ -14,47 +14,51 @@ from warren.incidents.routing import NotificationRouter, NotifierFilter
 HOOK = NotifierPolicy("hook", wants_close=True)
 
 
-def test_who_heard_of_the_beginning_hears_of_the_end_though_it_would_not_hear_of_the_group_any_more(
+def test_close_is_sent_to_a_notifier_that_does_not_accept_the_group_any_more(
     tmp_path: Path,
 ) -> None:
-    sky = Sky(tmp_path, HOOK)
-    sky.see(0, bad(1))
-    sky.router = NotificationRouter([NotifierFilter(HOOK, denylist=".*")])
-    sky.begin()
-    assert sky.see(MINUTE, bad(1)) == []
-    assert [one.event for one in sky.see(2 * MINUTE, well(1))] == [Event.CLOSE]
+    storms = StormScene(tmp_path, HOOK)
+    storms.process(0, bad(1))
+    storms.router = NotificationRouter([NotifierFilter(HOOK, denylist=".*")])
+    storms.start()
+    assert storms.process(MINUTE, bad(1)) == []
+    assert [each.event for each in storms.process(2 * MINUTE, ok(1))] == [Event.CLOSE]
 
 
-def test_a_group_that_others_told_of_and_this_one_never_heard_of_is_not_gone(tmp_path: Path) -> None:
-    sky = Sky(tmp_path, HOOK)
-    sky.see(0, bad(1, 2))
-    # As one that took over and began to read where the topic ended.
-    sky.scene.pipeline = IncidentPipeline(
-        sky.scene.incident_store, sky.scene.store, 30, sky.router, partially_known={"one"}
+def test_a_group_that_only_another_warren_has_seen_is_not_gone(tmp_path: Path) -> None:
+    storms = StormScene(tmp_path, HOOK)
+    storms.process(0, bad(1, 2))
+    # Like a Warren that took over and reads only new commits.
+    storms.scene.pipeline = IncidentPipeline(
+        storms.scene.incident_store, storms.scene.store, 30, storms.router, partially_known={"one"}
     )
-    assert sky.see(1_000, bad(1)) == [], "the other has not committed since"
-    assert {one.group for one in sky.see(2_000, {})} == {"g1"}, "what it has seen can be gone"
-    assert [one.group for one in sky.scene.incidents(is_open=True)] == ["g2"]
-    assert [(one.group, one.event) for one in sky.see(3_000, well(2))] == [("g2", Event.CLOSE)]
+    assert storms.process(1_000, bad(1)) == [], "the other group has not committed since"
+    assert {each.group for each in storms.process(2_000, {})} == {"g1"}, "a group that it has seen can be gone"
+    assert [each.group for each in storms.scene.incidents(is_open=True)] == ["g2"]
+    assert [(each.group, each.event) for each in storms.process(3_000, ok(2))] == [("g2", Event.CLOSE)]
 
 
-def test_what_is_said_again_is_forgotten_after_a_day_and_what_was_said_is_not(tmp_path: Path) -> None:
-    sky = Sky(tmp_path, HOOK)
-    sky.see(0, bad(1))
-    sky.see(2 * MINUTE, bad(1))
-    for one in sky.letters():
-        sky.scene.incident_store.update_notification(one.key, lambda held: replace(held, sent_ms=START))
-    sky.see(25 * 60 * MINUTE, bad(1))
-    assert [one.event for one in sky.letters()] == [Event.OPEN, Event.REMINDER]
-    assert [one.sent_ms is None for one in sky.letters()] == [False, True], "only the newest is left"
+def test_sent_reminders_are_deleted_after_a_day(tmp_path: Path) -> None:
+    storms = StormScene(tmp_path, HOOK)
+    storms.process(0, bad(1))
+    storms.process(2 * MINUTE, bad(1))
+    for each in storms.notifications():
+        storms.scene.incident_store.update_notification(
+            each.key, lambda notification: replace(notification, sent_ms=START)
+        )
+    storms.process(25 * 60 * MINUTE, bad(1))
+    assert [each.event for each in storms.notifications()] == [Event.OPEN, Event.REMINDER]
+    assert [each.sent_ms is None for each in storms.notifications()] == [False, True], "only the newest is left"
 
 
-def test_letters_that_nobody_takes_do_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undelivered_notifications_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.incidents.store.store.MAX_PENDING", 3)
-    sky = Sky(tmp_path, HOOK)
+    storms = StormScene(tmp_path, HOOK)
     for turn in range(4):
-        sky.see(2 * turn * 1000, bad(1))
-        sky.see((2 * turn + 1) * 1000, well(1))
-    assert len(sky.letters()) == 8
-    sky.see(2 * 60 * MINUTE, well(1))
-    assert [one.event for one in sky.letters()] == [Event.CLOSE, Event.OPEN, Event.CLOSE], "the newest are kept"
+        storms.process(2 * turn * 1000, bad(1))
+        storms.process((2 * turn + 1) * 1000, ok(1))
+    assert len(storms.notifications()) == 8
+    storms.process(2 * 60 * MINUTE, ok(1))
+    assert [each.event for each in storms.notifications()] == [Event.CLOSE, Event.OPEN, Event.CLOSE], (
+        "the newest are kept"
+    )

@@ -1,4 +1,4 @@
-"""Routes: whose groups they are, and who hears of them where."""
+"""Routing: the team, notifiers and channels of groups."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from warren.config import Route
 from warren.incidents.model import NotifierPolicy
 from warren.incidents.routing import MAX_CACHED_GROUPS, NotificationRouter, NotifierFilter
 
-LISTENERS = [
+FILTERS = [
     NotifierFilter(NotifierPolicy("slack")),
     NotifierFilter(NotifierPolicy("pager")),
     NotifierFilter(NotifierPolicy("log")),
@@ -36,21 +36,24 @@ REST = Route("2", ("slack",), team="platform", channel="#all")
         ),
     ],
 )
-def test_a_group_goes_where_the_first_route_that_fits_says(
+def test_the_first_matching_route_sets_the_recipients(
     routes: tuple[Route, ...], name: tuple[str, str], expected: tuple[str, dict[str, str]]
 ) -> None:
-    heard = NotificationRouter(LISTENERS, routes).recipients_of([name, ("other", "x")])[name]
-    channels = {one.name: heard.channels.get(one.name, "") for one in heard.notifiers}
-    assert (heard.team, channels) == expected
+    recipients = NotificationRouter(FILTERS, routes).recipients_of([name, ("other", "x")])[name]
+    channels = {policy.name: recipients.channels.get(policy.name, "") for policy in recipients.notifiers}
+    assert (recipients.team, channels) == expected
 
 
-def test_lists_of_a_notifier_count_beside_the_routes() -> None:
-    audiences = NotificationRouter([NotifierFilter(NotifierPolicy("pager"), denylist="test$")], (PAYMENTS,))
-    found = audiences.recipients_of([("prod-1", "pay-test"), ("prod-1", "pay-x")])
-    assert {group: len(heard.notifiers) for (_, group), heard in found.items()} == {"pay-test": 0, "pay-x": 1}
+def test_the_lists_of_a_notifier_apply_in_addition_to_routes() -> None:
+    router = NotificationRouter([NotifierFilter(NotifierPolicy("pager"), denylist="test$")], (PAYMENTS,))
+    routed = router.recipients_of([("prod-1", "pay-test"), ("prod-1", "pay-x")])
+    assert {group: len(recipients.notifiers) for (_, group), recipients in routed.items()} == {
+        "pay-test": 0,
+        "pay-x": 1,
+    }
 
 
-def test_names_that_come_and_go_are_not_remembered_for_ever() -> None:
-    audiences = NotificationRouter(LISTENERS, (PAYMENTS,))
-    audiences.recipients_of(("c", f"g{number}") for number in range(MAX_CACHED_GROUPS + 1))
-    assert len(audiences.recipients_of([("c", "new")])) == 1
+def test_the_cache_of_recipients_is_bounded() -> None:
+    router = NotificationRouter(FILTERS, (PAYMENTS,))
+    router.recipients_of(("c", f"g{index}") for index in range(MAX_CACHED_GROUPS + 1))
+    assert len(router.recipients_of([("c", "new")])) == 1

@@ -1,4 +1,4 @@
-"""The log that several Warrens share, on a real Kafka: made right, whoever made the topic, and fenced."""
+"""The changelog on a real Kafka: the topic is created or corrected, and a new writer fences the one before."""
 
 import uuid
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ STORM = {
 
 @pytest.fixture
 def topic() -> str:
-    return f"journal-{uuid.uuid4().hex[:8]}"
+    return f"changelog-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
-def journal(kafka: Kafka, topic: str) -> Iterator[Changelog]:
-    journal = Changelog({"bootstrap.servers": kafka.bootstrap}, topic)
-    yield journal
-    journal.close()
+def changelog(kafka: Kafka, topic: str) -> Iterator[Changelog]:
+    changelog = Changelog({"bootstrap.servers": kafka.bootstrap}, topic)
+    yield changelog
+    changelog.close()
 
 
 def create(kafka: Kafka, topic: str, partitions: int) -> None:
@@ -41,72 +41,74 @@ def create(kafka: Kafka, topic: str, partitions: int) -> None:
 
 
 def policy(kafka: Kafka, topic: str) -> str:
-    place = ConfigResource(ResourceType.TOPIC, topic)
+    resource = ConfigResource(ResourceType.TOPIC, topic)
     client = admin(kafka.bootstrap)
-    held = client.describe_configs([place])[place].result(20)
-    return str(held["cleanup.policy"].value)
+    configs = client.describe_configs([resource])[resource].result(20)
+    return str(configs["cleanup.policy"].value)
 
 
-def read(journal: Changelog) -> list[RowChange]:
-    return [change for part in journal.read_all() for change in part]
+def read(changelog: Changelog) -> list[RowChange]:
+    return [change for part in changelog.read_all() for change in part]
 
 
-def test_the_topic_is_made_with_one_partition_and_compacted(kafka: Kafka, journal: Changelog, topic: str) -> None:
-    journal.create_topic()
-    journal.create_topic()
-    made = admin(kafka.bootstrap).list_topics(topic, 20).topics[topic]
-    assert len(made.partitions) == 1
+def test_the_topic_is_created_with_one_partition_and_compaction(kafka: Kafka, changelog: Changelog, topic: str) -> None:
+    changelog.create_topic()
+    changelog.create_topic()
+    topic_metadata = admin(kafka.bootstrap).list_topics(topic, 20).topics[topic]
+    assert len(topic_metadata.partitions) == 1
     assert policy(kafka, topic) == "compact"
 
 
-def test_a_topic_that_somebody_else_made_is_compacted_from_then_on(
-    kafka: Kafka, journal: Changelog, topic: str
+def test_a_topic_that_somebody_else_created_is_compacted_from_then_on(
+    kafka: Kafka, changelog: Changelog, topic: str
 ) -> None:
     create(kafka, topic, partitions=3)
     assert policy(kafka, topic) == "delete"
-    journal.create_topic()
+    changelog.create_topic()
     assert policy(kafka, topic) == "compact"
 
 
-def test_what_was_written_is_read_back_and_what_is_none_of_ours_is_passed_over(
-    kafka: Kafka, journal: Changelog, topic: str, caplog: pytest.LogCaptureFixture
+def test_changes_are_read_back_and_foreign_records_are_skipped(
+    kafka: Kafka, changelog: Changelog, topic: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    journal.create_topic()
-    journal.begin_to_write()
-    journal.write([RowChange("storms", "s1", STORM), RowChange("storms", "s2")])
+    changelog.create_topic()
+    changelog.begin_to_write()
+    changelog.write([RowChange("storms", "s1", STORM), RowChange("storms", "s2")])
     produce(kafka.bootstrap, topic, [(b"storms/s3", b"{}"), (b"unknown/x", b"{}"), (b"\xff", b"x")])
-    found = read(journal)
-    assert [(one.table, one.key, one.row) for one in found] == [
+    changes = read(changelog)
+    assert [(change.table, change.key, change.row) for change in changes] == [
         ("storms", "s1", STORM), ("storms", "s2", None),
     ]  # fmt: skip
     assert caplog.text.count("skipped record") == 3
-    journal.write([RowChange("storms", "s1")])
-    wait_for(lambda: any(one.key == "s1" for one in journal.read_new()), "what comes after is read on", 20)
+    changelog.write([RowChange("storms", "s1")])
+    wait_for(lambda: any(change.key == "s1" for change in changelog.read_new()), "later changes are read too", 20)
 
 
-def test_who_takes_over_fences_the_one_before(kafka: Kafka, journal: Changelog, topic: str) -> None:
-    journal.create_topic()
-    journal.begin_to_write()
-    journal.write([RowChange("storms", "before", STORM)])
+def test_a_new_writer_fences_the_one_before(kafka: Kafka, changelog: Changelog, topic: str) -> None:
+    changelog.create_topic()
+    changelog.begin_to_write()
+    changelog.write([RowChange("storms", "before", STORM)])
     other = Changelog({"bootstrap.servers": kafka.bootstrap}, topic)
     other.begin_to_write()
     other.write([RowChange("storms", "after", STORM)])
     with pytest.raises(ReplicationError):
-        journal.write([RowChange("storms", "late", STORM)])
-    assert {one.key for one in read(other)} == {"before", "after"}
+        changelog.write([RowChange("storms", "late", STORM)])
+    assert {change.key for change in read(other)} == {"before", "after"}
     other.close()
 
 
-def test_of_a_topic_with_several_partitions_only_one_is_the_lock(kafka: Kafka, topic: str) -> None:
+def test_a_topic_with_several_partitions_has_one_lock(kafka: Kafka, topic: str) -> None:
     create(kafka, topic, partitions=4)
     settings = {"bootstrap.servers": kafka.bootstrap}
     locks = [KafkaLock(settings, topic, f"lock-{topic}", 6, lambda: None) for _ in range(2)]
     try:
-        wait_for(lambda: sum(one.is_held() for one in locks) == 1 and not any(one.error for one in locks), "one", 30)
-        holder = next(one for one in locks if one.is_held())
+        wait_for(
+            lambda: sum(lock.is_held() for lock in locks) == 1 and not any(lock.error for lock in locks), "one", 30
+        )
+        holder = next(lock for lock in locks if lock.is_held())
         holder.step_back()
-        wait_for(lambda: any(one.is_held() for one in locks if one is not holder), "the other has it", 30)
+        wait_for(lambda: any(lock.is_held() for lock in locks if lock is not holder), "the other one holds it", 30)
         assert not holder.is_held()
     finally:
-        for one in locks:
-            one.close()
+        for lock in locks:
+            lock.close()

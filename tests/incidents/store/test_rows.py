@@ -1,0 +1,69 @@
+"""The rows of the tables stay as every earlier version of Warren wrote them."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from warren.incidents.model import NO_RESULT, Incident, Notification
+from warren.incidents.silences import Acknowledgement, Silence
+from warren.incidents.store.database import open_database
+from warren.incidents.store.rows import COLUMNS, from_row, to_row
+from warren.incidents.storms import Storm
+
+PARTITION = (
+    '{"topic":"t","partition":1,"owner":"","client_id":"","status":"STALL","start":{"offset":1,"timestamp":1001,'
+    '"observedAt":1000,"lag":null},"end":null,"current_lag":3,"complete":1.0}'
+)
+RESULT = (
+    f'{{"cluster":"c","group":"g","status":"ERR","complete":1.0,"partitions":[{PARTITION}],"partition_count":3,'
+    f'"maxlag":{PARTITION},"totallag":9}}'
+)
+STORM_RESULT = RESULT[:-1] + ',"groups":[{"group":"g","status":"ERR","totallag":9,"partitions":1}],"group_count":1}'
+INCIDENT: Mapping[str, object] = {
+    "id": "i1", "cluster": "c", "name": "g", "opened_ms": 5, "changes": "[[5,2],[7,3]]", "worst": 3,
+    "told": '{"hook":[2,7,3,"s1"]}', "closed_ms": None, "partitions": '[["t",1,5,null],["t",2,4,4]]',
+    "partition_count": 7,
+}  # fmt: skip
+NOTIFICATION: Mapping[str, object] = {
+    "key": "i1/hook/1", "listener": "hook", "event": "open", "incident": "i1", "number": 1, "cluster": "c", "name": "g",
+    "opened_ms": 5, "due_ms": 6, "why": "it is ERR", "result": RESULT, "team": "a", "channel": "#a", "attempts": 2,
+    "next_ms": 9, "sent_ms": None, "given_up_ms": 10, "trouble": "refused", "receipt": "r",
+}  # fmt: skip
+STORM: Mapping[str, object] = {
+    "id": "s1", "listener": "hook", "cluster": "c", "channel": "#c", "opened_ms": 1, "grown_ms": 2,
+    "told": '[2,7,3,""]', "total": 4, "untold": 1,
+}  # fmt: skip
+ACKNOWLEDGEMENT = {"incident": "i1", "at_ms": 6, "by": "bob", "why": "mine", "withdrawn_ms": None}
+SILENCE = {"id": "s", "cluster": "c*", "name": "g", "from_ms": 1, "until_ms": 9, "by": "ann", "why": "a release"}
+
+
+@pytest.mark.parametrize(
+    ("model", "row"),
+    [
+        (Incident, INCIDENT),
+        (Notification, NOTIFICATION),
+        (Notification, {**NOTIFICATION, "result": STORM_RESULT}),
+        (Notification, {**NOTIFICATION, "result": "{}"}),
+        (Storm, STORM),
+        (Acknowledgement, ACKNOWLEDGEMENT),
+        (Silence, SILENCE),
+    ],
+)
+def test_a_row_of_an_earlier_version_is_read_and_written_unchanged(model: type, row: Mapping[str, object]) -> None:
+    assert to_row(from_row(model, list(row.values()))) == row
+
+
+def test_a_notification_of_a_storm_is_read_as_one() -> None:
+    stored = {**NOTIFICATION, "result": STORM_RESULT}
+    assert from_row(Notification, list(stored.values())).is_storm
+    assert from_row(Notification, list({**NOTIFICATION, "result": "{}"}.values())).result is NO_RESULT
+
+
+def test_the_columns_are_those_of_the_tables(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        for table, columns in COLUMNS.items():
+            described = database.execute(f"PRAGMA table_info({table})").fetchall()
+            assert {name for _, name, *_ in described} == set(columns)
+            assert [name for _, name, *_, is_key in described if is_key] == [columns[0]]
