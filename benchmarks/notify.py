@@ -1,4 +1,4 @@
-"""How long 10,000 groups that turn opened_s at once take, with a local and a replicated store; and the rate of delivery.
+"""How long 10,000 groups that turn bad at once take, with a local and a replicated store; and the rate of delivery.
 
 `python -m benchmarks.notify`
 """
@@ -85,13 +85,13 @@ def _deliver_all() -> dict[str, object]:
             groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(NOTIFICATIONS)}
             scene.pipeline.process(scene.manifest(START, groups))
 
-            def all_deliver_all() -> None:
+            def wait_until_all_sent() -> None:
                 while len(receiver.got) < NOTIFICATIONS:
                     time.sleep(0.01)
 
-            seconds = _measure_s(all_sent)
+            seconds = _measure_s(wait_until_all_sent)
         scene.incident_store.close()
-    return {"messages": NOTIFICATIONS, "to": "one HTTP receiver", "a_second": round(NOTIFICATIONS / seconds)}
+    return {"notifications": NOTIFICATIONS, "to": "one HTTP receiver", "per_second": round(NOTIFICATIONS / seconds)}
 
 
 def _notifier(url: str) -> Notifier:
