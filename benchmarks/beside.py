@@ -28,7 +28,7 @@ from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSe
 from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
-from warren.java import java_home, spark_connector_jars
+from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample
 from warren.pipeline.cycle import Cycles
@@ -47,7 +47,7 @@ def main() -> None:
     logging.basicConfig(level="ERROR")
     all_of_them = (_away, _influxdb, _elasticsearch, _opensearch, _kafka, _changes)
     wanted = [begin for begin in all_of_them if begin.__name__[1:] in sys.argv] or all_of_them
-    spark = start_session("local[*]", spark_connector_jars(), java_home())
+    spark = start_session("local[*]", fetch_jars(SPARK_CONNECTOR), java_home())
     rows = []
     with Kafka(1, fast_start=False, memory="1g") as kafka, judging(spark, kafka.bootstrap) as made:
         create_topics(kafka.bootstrap, {"lag": 4, "verdicts": 4})

@@ -16,7 +16,7 @@ from benchmarks.load import PARTITIONS_PER_GROUP, commits, make_topic, produce
 from warren.app import SAMPLE_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
-from warren.java import java_home, spark_connector_jars
+from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.pipeline.cycle import Cycles
 from warren.snapshot.store import Store
@@ -51,7 +51,7 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
     partitions = 0
     with ClusterSamplers(targets(config), 1) as watch:
         watch.sample(SAMPLE_TIMEOUT_S)
-        spark = start_session("local[*]", spark_connector_jars(), java_home())
+        spark = start_session("local[*]", fetch_jars(SPARK_CONNECTOR), java_home())
         for repeat in range(repeats):
             root = folder / f"run-{repeat}"
             cycles = Cycles(config, spark, Store(root), lambda: watch.sample(SAMPLE_TIMEOUT_S), lambda _: None)

@@ -33,7 +33,7 @@ from benchmarks.load import (
 from warren.app import SAMPLE_TIMEOUT_S, targets
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.demo.broker import Kafka
-from warren.java import java_home, spark_connector_jars
+from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import OWNERS, ClusterSample, Topic, to_table
 from warren.pipeline.cycle import Cycles
@@ -55,7 +55,7 @@ def main() -> None:
     sizes = [(int(size), 1) for size in options.partitions.split(",") if size]
     sizes += [(100_000, int(count)) for count in options.clusters.split(",") if count and int(count) > 1]
     rows = []
-    spark = start_session("local[*]", spark_connector_jars(), java_home())
+    spark = start_session("local[*]", fetch_jars(SPARK_CONNECTOR), java_home())
     with Kafka(1, fast_start=False, memory="1g") as kafka:
         for partitions, clusters in sizes:
             with tempfile.TemporaryDirectory() as folder:

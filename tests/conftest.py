@@ -27,9 +27,9 @@ def kafka() -> Iterator[Kafka]:
 def spark() -> "Iterator[SparkSession]":
     """A Spark session as `warren run` makes it, small enough for a test machine."""
     # Late, so that tests without Spark do not pay for its import.
-    from warren.java import java_home, spark_connector_jars
+    from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
     from warren.spark.session import start_session
 
-    session = start_session("local[2]", spark_connector_jars(), java_home(), driver_memory="2g")
+    session = start_session("local[2]", fetch_jars(SPARK_CONNECTOR), java_home(), driver_memory="2g")
     yield session
     session.stop()

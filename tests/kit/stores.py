@@ -24,7 +24,7 @@ from tests.kit.debian import debian_files
 from tests.kit.warrens import wait_for
 from warren.demo.broker import free_port_pairs
 from warren.errors import BusyError
-from warren.java import _IVY_SETTINGS, _ivy_jar, _lock, _making, _run_ivy, cache_dir, java_home
+from warren.java import cache_dir, create_once, java_home, run_ivy
 from warren.sinks.points import Points
 from warren.sinks.worker import Writer
 
@@ -135,31 +135,19 @@ class Distribution:
 
     def directory(self) -> Path:
         """Where it is, unpacked; fetched once."""
-        directory = cache_dir() / "stores" / f"{self.name}-{self.version}"
-        if not directory.is_dir():
-            with _lock(self.name):
-                if not directory.is_dir():
-                    with _making(directory) as new:
-                        self._fetch(new)
-        return directory
+        return create_once(cache_dir() / "stores" / f"{self.name}-{self.version}", self._fetch)
 
     def _fetch(self, into: Path) -> None:
-        with tempfile.TemporaryDirectory(prefix="warren-ivy-") as scratch_name:
+        with tempfile.TemporaryDirectory(prefix="warren-stores-") as scratch_name:
             scratch = Path(scratch_name)
-            (scratch / "settings.xml").write_text(_IVY_SETTINGS)
-            (scratch / "ivy.xml").write_text(
+            ivy_xml = (
                 f'<ivy-module version="2.0"><info organisation="warren" module="{self.name}"/><dependencies>'
                 f'<dependency org="org.{self.name}.distribution.integ-test-zip" name="{self.name}" rev="{self.version}"'
                 f' conf="default->default" transitive="false"><artifact name="{self.name}" type="zip" ext="zip"/>'
                 "</dependency></dependencies></ivy-module>"
             )
-            command = [
-                *(str(java_home() / "bin" / "java"), f"-Divy.default.ivy.user.dir={scratch}", "-jar", str(_ivy_jar())),
-                *("-settings", str(scratch / "settings.xml"), "-ivy", str(scratch / "ivy.xml")),
-                *("-cache", str(scratch / "cache"), "-types", "zip", "-retrieve", str(scratch / "[artifact].[ext]")),
-            ]
-            trouble = _run_ivy(command) and _run_ivy(command)
-            assert not trouble, f"could not fetch {self.name} {self.version}: {trouble}"
+            error = run_ivy(ivy_xml, scratch / "[artifact].[ext]", ["zip"])
+            assert not error, f"could not download {self.name} {self.version}: {error}"
             with zipfile.ZipFile(scratch / f"{self.name}.zip") as packed:
                 packed.extractall(scratch / "unpacked")
             [found] = (scratch / "unpacked").iterdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 SCRIPT = """
 import sys
 from pathlib import Path
-from warren.java import java_home, spark_connector_jars
+from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.spark.session import start_session
 
 conf = {
@@ -15,7 +15,7 @@ conf = {
     "spark.sql.shuffle.partitions": "7",
     "spark.shuffle.compress": "true",
 }
-spark = start_session("local[1]", spark_connector_jars(), java_home(), "512m", conf)
+spark = start_session("local[1]", fetch_jars(SPARK_CONNECTOR), java_home(), "512m", conf)
 jvm = spark.sparkContext._gateway.proc.pid
 for pid in (jvm, "self"):
     seen = Path(f"/proc/{pid}/cmdline").read_bytes()

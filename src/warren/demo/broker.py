@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from warren.demo.child_process import ChildProcess
 from warren.errors import DemoError
-from warren.java import cache_dir, java_home, kafka_broker_jars
+from warren.java import KAFKA_BROKER, cache_dir, fetch_jars, java_home
 
 # Below the ephemeral ports, so that no connection takes the port of a broker that is down.
 _PORTS = range(20_000, 32_000)
@@ -174,7 +174,7 @@ class Kafka:
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
     def _java(self, *options: str) -> list[str]:
-        classpath = os.pathsep.join(str(jar) for jar in kafka_broker_jars())
+        classpath = os.pathsep.join(str(jar) for jar in fetch_jars(KAFKA_BROKER))
         fast = ["-XX:TieredStopAtLevel=1"] if self._fast_start else []
         if _class_archive().exists():
             # With a stale archive the JVM loads the classes from the jars.
@@ -243,7 +243,7 @@ def _class_archive() -> Path:
     The first single broker that is stopped gracefully writes it. It is specific to one Java and one set of jars.
     """
     release = java_home() / "release"
-    key = f"{java_home()} {release.read_text() if release.exists() else ''} {kafka_broker_jars()[0].parent}"
+    key = f"{java_home()} {release.read_text() if release.exists() else ''} {fetch_jars(KAFKA_BROKER)[0].parent}"
     return cache_dir() / "java" / f"kafka-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
 
 

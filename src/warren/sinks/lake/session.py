@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from warren.config.sinks import LakeSink
-from warren.java import Jars, fetch_jars, java_home, spark_connector_jars
+from warren.java import SPARK_CONNECTOR, Jars, fetch_jars, java_home
 from warren.sinks.lake.transactional import conf_of
 from warren.spark.session import start_session
 
@@ -25,7 +25,7 @@ CONF = {
 
 def lake_session(sink: LakeSink) -> SparkSession:
     """The session that writes or reads a lake."""
-    jars = [*spark_connector_jars()]
+    jars = [*fetch_jars(SPARK_CONNECTOR)]
     if sink.packages:
         title = ", ".join(sink.packages)
         jars += fetch_jars(Jars(title, f"lake-{sink.format}", "some MB", sink.packages, _SHIPPED))
