@@ -1,106 +1,87 @@
 """The types of the answers about the configuration: Burrow's fields, and the other keys that the file sets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
-from warren.config import ClientProfile, Cluster, Consumer, Evaluator, Iam, Notifier, Sasl, Storage
+from warren.config import (
+    ClientProfile,
+    Cluster,
+    Consumer,
+    Evaluator,
+    General,
+    HttpServer,
+    Iam,
+    Logging,
+    Notifier,
+    Sasl,
+    Storage,
+    Tls,
+    ZooKeeper,
+)
 from warren.config.section import keys_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def _answer(name: str, section: "type[DataclassInstance] | None" = None, /, **shown: Any) -> type[Struct]:  # noqa: ANN401
-    """The type of an answer: Burrow's fields, then the section's other keys, which are optional."""
-    fields = {attribute: (hint, attribute.replace("_", "-")) for attribute, hint in shown.items()}
-    if section:
-        hints = get_type_hints(section)
-        for key in keys_of(section).values():
-            hint = str if hints[key.attribute] in (Path, Path | None) else hints[key.attribute]
-            is_hidden = key.is_secret and hint == str | None
-            if not is_hidden:
-                fields.setdefault(key.attribute, (hint | UnsetType, key.name))
+def _answer(section: "type[DataclassInstance]", burrows: str, *, has_others: bool = True, **typed: Any) -> type[Struct]:  # noqa: ANN401
+    """The type of a section's answer: Burrow's fields, and optionally all other keys that are not secret.
+
+    The types of Burrow's fields are those of the section, unless they are given.
+    """
+    hints = get_type_hints(section)
+    fields = {name: (typed.get(name, _shown(hints.get(name, str))), name.replace("_", "-")) for name in burrows.split()}
+    fields |= {name: (hint, name.replace("_", "-")) for name, hint in typed.items()}
+    for key in keys_of(section).values() if has_others else ():
+        hint = hints[key.attribute]
+        is_hidden = key.is_secret and _shown(hint) is str
+        if not is_hidden:
+            fields.setdefault(key.attribute, (str | UnsetType if hint in _PATHS else hint | UnsetType, key.name))
     declared = [
-        (attribute, hint, field(name=key, default=UNSET) if _is_optional(hint) else field(name=key))
-        for attribute, (hint, key) in fields.items()
+        (name, hint, field(name=key, default=UNSET) if UnsetType in getattr(hint, "__args__", ()) else field(name=key))
+        for name, (hint, key) in fields.items()
     ]
-    return defstruct(name, declared, kw_only=True)
+    return defstruct(f"{section.__name__}Config", declared, kw_only=True)
 
 
-def _is_optional(hint: Any) -> bool:  # noqa: ANN401
-    return UnsetType in getattr(hint, "__args__", ())
+_PATHS = (Path, Path | None)
 
 
-GENERAL = _answer("GeneralConfig", pidfile=str, stdout_logfile=str, access_control_allow_origin=str)
+def _shown(hint: Any) -> Any:  # noqa: ANN401
+    """The type of a value as Burrow shows it: a text that is missing is empty."""
+    return str if hint in (*_PATHS, str | None, ClassVar[str]) else hint
+
+
+GENERAL = _answer(General, "pidfile stdout_logfile access_control_allow_origin", has_others=False)
 LOGGING = _answer(
-    "LoggingConfig",
-    filename=str,
-    max_size=int,
-    max_backups=int,
-    max_age=int,
-    use_local_time=bool,
-    use_compression=bool,
-    level=str,
-)
-ZOOKEEPER = _answer("ZooKeeperConfig", servers=list[str] | None, timeout=int, root_path=str)
-HTTP_SERVER = _answer("HttpServerConfig", address=str, tls=str, timeout=int)
-_TLS = _answer("TlsConfig", name=str, noverify=bool, certfile=str, keyfile=str, cafile=str)
-_SASL = _answer("SaslConfig", Sasl, name=str, handshake_first=bool, username=str)
+    Logging, "filename use_local_time use_compression level", has_others=False,
+    max_size=int, max_backups=int, max_age=int, use_local_time=bool,
+)  # fmt: skip
+ZOOKEEPER = _answer(ZooKeeper, "timeout root_path", has_others=False, servers=list[str] | None)
+HTTP_SERVER = _answer(HttpServer, "address tls timeout", has_others=False)
 _PROFILE = _answer(
-    "ClientProfileConfig",
     ClientProfile,
-    name=str,
-    client_id=str,
-    kafka_version=str,
-    tls=_TLS | None,
-    sasl=_SASL | None,
-    iam=_answer("IamConfig", Iam, name=str) | UnsetType,
+    "name client_id kafka_version",
+    tls=_answer(Tls, "name noverify certfile keyfile cafile") | None,
+    sasl=_answer(Sasl, "name handshake_first username") | None,
+    iam=_answer(Iam, "name") | UnsetType,
 )
 
 MODULES = {
-    "storage": _answer(
-        "StorageConfig",
-        Storage,
-        class_name=str,
-        intervals=int,
-        min_distance=int,
-        group_allowlist=str,
-        expire_group=int,
-    ),
-    "evaluator": _answer("EvaluatorConfig", Evaluator, class_name=str, expire_cache=int),
-    "cluster": _answer(
-        "ClusterConfig",
-        Cluster,
-        class_name=str,
-        servers=list[str],
-        client_profile=_PROFILE,
-        topic_refresh=int,
-        offset_refresh=int,
-    ),
+    "storage": _answer(Storage, "class_name intervals min_distance group_allowlist expire_group"),
+    "evaluator": _answer(Evaluator, "class_name expire_cache"),
+    "cluster": _answer(Cluster, "class_name servers topic_refresh offset_refresh", client_profile=_PROFILE),
     "consumer": _answer(
-        "ConsumerConfig",
         Consumer,
-        class_name=str,
-        cluster=str,
-        servers=list[str],
-        group_allowlist=str,
-        zookeeper_path=str,
+        "class_name cluster servers group_allowlist zookeeper_path offsets_topic start_latest",
         zookeeper_timeout=int,
         client_profile=_PROFILE,
-        offsets_topic=str,
-        start_latest=bool,
     ),
     "notifier": _answer(
-        "NotifierConfig",
         Notifier,
-        class_name=str,
-        group_allowlist=str,
-        interval=int,
-        threshold=int,
-        template_open=str,
-        template_close=str,
+        "class_name group_allowlist interval threshold template_open template_close",
         extra=dict[str, str],
         send_close=bool,
         url_open=str | UnsetType,
