@@ -150,14 +150,14 @@ def test_every_bad_line_is_reported(run: Any) -> None:
 def test_answers_keep_the_order_of_the_lines_whatever_limits_they_have(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "CHUNK", 7)
+    monkeypatch.setattr(evaluate, "CHUNK_LINES", 7)
     lines = [SLOW | {"intervals": 10 + n % 3, "current_lag": n, "allowed_lag": n % 2} for n in range(40)]
     answers = run(*lines)
     assert [line["reason"].rpartition(" ")[2] for line in answers.lines[2:]] == [str(n) for n in range(2, 40)]
 
 
 def test_lines_with_many_intervals_are_judged_a_few_at_a_time(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "CELLS", 30_000)
+    monkeypatch.setattr(evaluate, "MAX_CELLS", 30_000)
     answers = run(*[SLOW | {"intervals": 10_000}] * 10)
     assert len(answers.lines) == 10
     assert {(line["status"], line["complete"]) for line in answers.lines} == {("WARN", 0.001)}

@@ -1,4 +1,4 @@
-"""`warren groups` and `warren group`: the newest snapshot for people's eyes, or as JSON."""
+"""`warren groups` and `warren group`: the newest snapshot as tables for people, or as JSON."""
 
 import csv
 import json
@@ -22,12 +22,12 @@ from warren.snapshot.reader import Snapshot, SnapshotReader, status_name
 
 COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
 PIPE_WIDTH = 240
-SHOWN = 500
-"""Rows of a table with a reason each; JSON has them all."""
+MAX_ROWS = 500
+"""How many groups the table shows; JSON has all of them."""
 
 
 def open_snapshot(data_dir: Path) -> Snapshot:
-    """The newest judged snapshot; NoSnapshot, with what to do, before there is one."""
+    """The newest snapshot with verdicts; NoSnapshot, with what to do, before the first one."""
     snapshot = SnapshotReader(data_dir).latest()
     if not snapshot.is_judged:
         raise NoSnapshot(f"no snapshot in {data_dir} yet: wait for the first cycle of `warren run`")
@@ -35,17 +35,17 @@ def open_snapshot(data_dir: Path) -> Snapshot:
 
 
 def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None = None) -> pa.Table:
-    """Groups by status, then by lag; of one cluster or status if asked."""
+    """Groups sorted by severity, then by lag; optionally only those of a cluster or status."""
     if cluster is not None:
         groups = groups.filter(pc.equal(groups["cluster"], cluster))
     if status is not None:
         if status not in Status.__members__:
             raise WarrenError(
-                f"--status {status}: one of OK, WARN, ERR is allowed (STOP, STALL, REWIND for the worst partition)"
+                f"--status {status}: must be OK, WARN or ERR, or for the most severe partition STOP, STALL or REWIND"
             )
-        wanted = Status[status]
-        column = "worst_status" if wanted > Status.ERR else "status"
-        groups = groups.filter(pc.equal(groups[column], int(wanted)))
+        code = Status[status]
+        column = "worst_status" if code > Status.ERR else "status"
+        groups = groups.filter(pc.equal(groups[column], int(code)))
     order = [
         ("status", "descending"),
         ("worst_status", "descending"),
@@ -57,7 +57,7 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
 
 
 def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_json: bool) -> None:
-    """The groups of the newest snapshot, worst first."""
+    """Print the groups of the newest snapshot, most severe first."""
     snapshot = open_snapshot(data_dir)
     groups = worst_first(snapshot.groups(), cluster, status)
     if as_json:
@@ -67,16 +67,16 @@ def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_
 
 
 def _console() -> Console:
-    """The terminal; what goes into a pipe or a file has no edge to be folded at."""
+    """The terminal; output to a pipe or a file is not wrapped at its width."""
     is_bounded = sys.stdout.isatty() or "COLUMNS" in os.environ
     return Console(width=None if is_bounded else PIPE_WIDTH)
 
 
 def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
-    """The worst groups as a table, each with the reason of its worst partition."""
-    rows = groups.slice(0, SHOWN).to_pylist()
+    """The most severe groups as a table, each with the reason of its most severe partition."""
+    rows = groups.slice(0, MAX_ROWS).to_pylist()
     when = f"snapshot {snapshot.manifest.sequence}"
-    title = f"{groups.num_rows:,} groups, {when}" + (f" (the worst {SHOWN})" if groups.num_rows > SHOWN else "")
+    title = f"{groups.num_rows:,} groups, {when}" + (f" (the first {MAX_ROWS})" if groups.num_rows > MAX_ROWS else "")
     table = Table(title=title)
     for name in ("cluster", "group", "status", "since", "lag", "partitions", "why"):
         table.add_column(name, justify="right" if name in ("lag", "partitions", "since") else "left", overflow="fold")
@@ -93,9 +93,9 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
     return table
 
 
-def _status(number: int, snapshot: Snapshot, cluster: str) -> Text:
+def _status(code: int, snapshot: Snapshot, cluster: str) -> Text:
     state = snapshot.manifest.clusters.get(cluster)
-    name = status_name(number)
+    name = status_name(code)
     if state is not None and state.unknown_since_ms is not None:
         age = format_duration(snapshot.manifest.now_ms - state.unknown_since_ms)
         return Text(f"unknown for {age} (was {name})", style="magenta")
@@ -103,12 +103,12 @@ def _status(number: int, snapshot: Snapshot, cluster: str) -> Text:
 
 
 def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> int:
-    """One group with its partitions and reasons; exit code 1 when there is no such group."""
+    """Print one group with its partitions and reasons; WarrenError if there is no such group."""
     snapshot = open_snapshot(data_dir)
-    found = snapshot.group(cluster, group)
-    if found is None:
-        raise WarrenError(f"no group {group!r} in cluster {cluster!r}: `warren groups` lists what there is")
-    row, partitions = found
+    group_and_partitions = snapshot.group(cluster, group)
+    if group_and_partitions is None:
+        raise WarrenError(f"no group {group!r} in cluster {cluster!r}: `warren groups` lists them all")
+    row, partitions = group_and_partitions
     if as_json:
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
         sys.stdout.write(json.dumps({**group_json(snapshot, row), "partitions": listed}) + "\n")
@@ -118,32 +118,18 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
     heading.append(_status(int(str(row["status"])), snapshot, cluster))
     console.print(heading)
     table = Table()
-    for name in (
-        "topic",
-        "partition",
-        "status",
-        "lag",
-        "committed",
-        "head",
-        "last commit",
-        "owner",
-        "client",
-        "why",
-    ):
-        table.add_column(
-            name,
-            justify="right" if name in ("partition", "lag", "committed", "head") else "left",
-            overflow="fold",
-        )
+    for name in ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why"):
+        is_number = name in ("partition", "lag", "committed", "head")
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for partition in partitions.to_pylist():
         name = status_name(partition["status"])
         table.add_row(
             Text(partition["topic"]),
             str(partition["partition"]),
             Text(name, style=COLORS.get(name, "")),
-            _number(partition["current_lag"]),
-            _number(partition["committed_offset"]),
-            _number(partition["head"]),
+            _number_text(partition["current_lag"]),
+            _number_text(partition["committed_offset"]),
+            _number_text(partition["head"]),
             f"{format_duration(snapshot.manifest.now_ms - partition['end_ms'])} ago"
             if partition["end_ms"] != UNKNOWN
             else "never",
@@ -155,12 +141,12 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
     return 0
 
 
-def _number(value: int) -> str:
+def _number_text(value: int) -> str:
     return "?" if value == UNKNOWN else f"{value:,}"
 
 
 def group_json(snapshot: Snapshot, row: Mapping[str, object]) -> dict[str, object]:
-    """A group as JSON: names and numbers, statuses as words, unknown since when if its cluster is away."""
+    """A group as JSON: statuses by name, and since when it is unknown if its cluster is."""
     hidden = ("bucket", "first_row", "worst_row", "maxlag_row")
     state = snapshot.manifest.clusters.get(str(row["cluster"]))
     return {
@@ -172,10 +158,9 @@ def group_json(snapshot: Snapshot, row: Mapping[str, object]) -> dict[str, objec
 
 
 def partition_json(snapshot: Snapshot, row: dict[str, object]) -> dict[str, object]:
-    """A partition as JSON, with its reason in words and null for what nobody knows."""
+    """A partition as JSON, with its reason in words and null for what is unknown."""
     plain = {key: None if value == UNKNOWN and key != "partition" else value for key, value in row.items()}
-    window = ("lags", "lags_low", "lags_high")
-    for key in window:
+    for key in ("lags", "lags_low", "lags_high"):
         plain[key] = [None if lag == UNKNOWN else lag for lag in row[key]]  # type: ignore[attr-defined]
     plain["status"] = status_name(row["status"])
     plain["rule"] = Reason(int(str(row["reason"]))).name
@@ -183,18 +168,18 @@ def partition_json(snapshot: Snapshot, row: dict[str, object]) -> dict[str, obje
     return plain
 
 
-def print_rows(rows: pa.Table, form: str) -> None:
-    """Rows of any kind as a table, as JSON lines, or as CSV."""
+def print_rows(rows: pa.Table, output_format: str) -> None:
+    """Print any rows as a table, as JSON lines or as CSV."""
     names = rows.schema.names
     lines = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-    if form == "json":
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise WarrenError(f"two columns are called {', '.join(twice)}: give them names of their own with AS")
+    if output_format == "json":
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
+            raise WarrenError(f"several columns are named {', '.join(duplicates)}: rename them with AS")
         for line in lines:
             row = dict(zip(names, line, strict=True))
             sys.stdout.write(json.dumps(row, default=str, ensure_ascii=False) + "\n")
         return
-    if form == "csv":
+    if output_format == "csv":
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
         writer.writerows(lines)

@@ -1,8 +1,6 @@
 """The files of the history: their tables, their folder and their names."""
 
-import os
 import re
-import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warren.durable import sync
+from warren.durable import replace_file, sync
 
 HISTORY = pa.schema(
     [
@@ -103,14 +101,9 @@ def history_files(data_dir: Path, table: HistoryTable) -> list[HistoryFile]:
 
 def write_file(path: Path, rows: pa.Table) -> None:
     """Write a file of the history, whole and durable when this returns."""
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.draft")
-    try:
-        pq.write_table(rows, draft, row_group_size=16_384, compression="zstd")
-        with draft.open("rb") as written:
-            os.fsync(written.fileno())
-        draft.rename(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    out = pa.BufferOutputStream()
+    pq.write_table(rows, out, row_group_size=16_384, compression="zstd")
+    replace_file(path, memoryview(out.getvalue()))
 
 
 def rename_former_folder(data_dir: Path) -> None:

@@ -1,1 +1,1 @@
-"""The contract between the pipeline and whoever serves its results: files named by a manifest that appears last."""
+"""The contract between the pipeline and its readers: immutable files and the manifest that names them."""

@@ -1,4 +1,4 @@
-"""The manifest: the only commit point. What it names is the snapshot, what it does not name does not exist."""
+"""The manifest: the commit point of a snapshot. It names every file of the snapshot, and appears last."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -32,7 +32,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class HeadSample:
-    """One sample of the heads: its file, the layout it follows, and when each cluster was asked (begin, end)."""
+    """One sample of the heads: its file, the layout of that file, and when each cluster was sampled (begin, end)."""
 
     heads: File
     layout: File
@@ -41,9 +41,9 @@ class HeadSample:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far one partition of an offsets topic has been read, and where its log ended when that was decided.
+    """How far an offsets partition has been read, and where its log ended at that time.
 
-    `away_from_ms` is set while it cannot be heard, and with `away_to_ms` for a while after it is back.
+    `away_from_ms` is set during an outage, and with `away_to_ms` for a while after it.
     """
 
     next_offset: int
@@ -80,7 +80,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A cluster's health and roll-up; `unknown_since_ms` is set while its groups cannot be judged."""
+    """The health and totals of a cluster; `unknown_since_ms` is set while its groups cannot be judged."""
 
     unknown_since_ms: int | None
     error: str | None
@@ -117,7 +117,7 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything a reader or a restarted writer needs, named in one file."""
+    """Everything that a reader, or a writer after a restart, needs to know."""
 
     sequence: int
     predecessor: int | None
@@ -133,12 +133,12 @@ class Manifest:
     cycle_ms: Mapping[str, int] = field(default_factory=dict)
     rejects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     requests: tuple[PipelineRequest, ...] = ()
-    """The deletions that were in force."""
+    """The deletions of groups in force."""
     format: int = FORMAT
 
     @property
     def is_ready(self) -> bool:
-        """Every cluster that answers has been read up to where its offsets topic stood at the start."""
+        """Whether no cluster that answers is catching up any more."""
         return not any(cluster.is_catching_up and cluster.is_judged for cluster in self.clusters.values())
 
     @property

@@ -1,4 +1,4 @@
-"""Reads snapshots: always a whole one, the newest there is."""
+"""Reads snapshots: groups, partitions and heads of one, as tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,41 +28,41 @@ class SnapshotReader:
         self._store = Store(data_dir)
 
     def latest(self) -> "Snapshot":
-        """The newest snapshot; NoSnapshot as long as nothing has been judged."""
+        """The newest snapshot; NoSnapshot before the first one."""
         return Snapshot(self._store, self._store.newest())
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One immutable snapshot. Should a file have vanished, the snapshot is too old: ask the reader again."""
+    """One immutable snapshot. If one of its files is gone, it was removed as too old: ask the reader again."""
 
     store: Store
     manifest: Manifest
 
     @property
     def is_judged(self) -> bool:
-        """Whether a cycle has been published at all, beside the writer's first claim."""
+        """Whether it holds verdicts; the first manifest of a new data directory only claims it."""
         return bool(self.manifest.buckets)
 
     def groups(self) -> pa.Table:
-        """All groups of all clusters, with the bucket each lives in."""
+        """All groups of all clusters, with the index of their bucket."""
         tables = []
-        for number, bucket in enumerate(self.manifest.buckets):
+        for index, bucket in enumerate(self.manifest.buckets):
             table = _plain(self.store.read_parquet(bucket.groups))
-            tables.append(table.append_column("bucket", pa.array([number] * table.num_rows, pa.int32())))
+            tables.append(table.append_column("bucket", pa.array([index] * table.num_rows, pa.int32())))
         if tables:
             return pa.concat_tables(tables)
         return GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
 
     def partitions(self, columns: Sequence[str] | None = None, *, as_codes: bool = False) -> pa.Table:
-        """All partitions of all groups; name the columns to leave the windows unread.
+        """All partitions of all groups, or only some of their columns, which saves reading the windows.
 
-        With `as_codes` names stay dictionary-encoded, each distinct one once.
+        With `as_codes`, names stay dictionary-encoded, with one dictionary per column.
         """
-        wanted = list(columns) if columns else None
-        tables = [self.store.read_parquet(bucket.partitions, wanted) for bucket in self.manifest.buckets]
+        names = list(columns) if columns else None
+        tables = [self.store.read_parquet(bucket.partitions, names) for bucket in self.manifest.buckets]
         if not tables:
-            return PARTITIONS.empty_table().select(wanted or PARTITIONS.names)
+            return PARTITIONS.empty_table().select(names or PARTITIONS.names)
         if as_codes:
             return pa.concat_tables(tables).unify_dictionaries()
         return pa.concat_tables([_plain(table) for table in tables])
@@ -71,29 +71,29 @@ class Snapshot:
         """One group and its partitions, windows included; None when there is no such group."""
         if not self.manifest.buckets:
             return None
-        number = int(bucket_of(cluster, pa.array([group]), len(self.manifest.buckets))[0])
-        bucket = self.manifest.buckets[number]
+        index = int(bucket_of(cluster, pa.array([group]), len(self.manifest.buckets))[0])
+        bucket = self.manifest.buckets[index]
         groups = _plain(self.store.read_parquet(bucket.groups))
-        found = groups.filter(pc.and_(pc.equal(groups["cluster"], cluster), pc.equal(groups["group"], group)))
-        if found.num_rows == 0:
+        matches = groups.filter(pc.and_(pc.equal(groups["cluster"], cluster), pc.equal(groups["group"], group)))
+        if matches.num_rows == 0:
             return None
-        row = found.to_pylist()[0]
+        row = matches.to_pylist()[0]
         first = row["first_row"]
         return row, _plain(self._rows(bucket.partitions, range(first, first + row["partitions"])))
 
-    def _rows(self, file: File, wanted: Sequence[int]) -> pa.Table:
-        """Some rows of a Parquet file, reading only the row groups that hold them, each once."""
+    def _rows(self, file: File, rows: Sequence[int]) -> pa.Table:
+        """Some rows of a Parquet file; reads only the row groups that have them, each once."""
         source = pq.ParquetFile(self.store.path(file), memory_map=True)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
         edges = np.concatenate([[0], np.cumsum(sizes)])
-        rows = np.asarray(wanted, dtype=np.int64)
-        home = np.searchsorted(edges, rows, side="right") - 1
-        held, place = np.unique(home, return_inverse=True)
-        first = np.concatenate([[0], np.cumsum([sizes[i] for i in held])])[:-1]
-        return source.read_row_groups(held.tolist()).take(pa.array(first[place] + rows - edges[home]))
+        row = np.asarray(rows, dtype=np.int64)
+        row_group = np.searchsorted(edges, row, side="right") - 1
+        needed, index = np.unique(row_group, return_inverse=True)
+        first = np.concatenate([[0], np.cumsum([sizes[i] for i in needed])])[:-1]
+        return source.read_row_groups(needed.tolist()).take(pa.array(first[index] + row - edges[row_group]))
 
     def topics(self) -> pa.Table:
-        """Every topic of every cluster with where its partitions stand in `heads`."""
+        """Every topic of every cluster, with the rows of its partitions in `heads`."""
         if not self.manifest.heads:
             return LAYOUT.empty_table()
         return self.store.read_arrow(self.manifest.heads[-1].layout)
@@ -103,13 +103,13 @@ class Snapshot:
         return self.store.read_arrow(self.manifest.heads[-1].heads)
 
     def heads_of(self, sample: HeadSample, cluster: str, topic: str) -> NDArray[np.int64] | None:
-        """The heads of a topic in an older sample; None if it was not there then, or was another one."""
-        held = _place_of(self.store.read_arrow(sample.layout), cluster, topic)
-        newest = _place_of(self.topics(), cluster, topic)
-        if held is None or newest is None or held["topic_id"] != newest["topic_id"]:
+        """The heads of a topic in an older sample; None if the topic was not there, or another one was."""
+        older = _topic_row(self.store.read_arrow(sample.layout), cluster, topic)
+        newest = _topic_row(self.topics(), cluster, topic)
+        if older is None or newest is None or older["topic_id"] != newest["topic_id"]:
             return None
         heads: NDArray[np.int64] = (
-            self.store.read_arrow(sample.heads)["head"].slice(held["first_row"], held["partitions"]).to_numpy()
+            self.store.read_arrow(sample.heads)["head"].slice(older["first_row"], older["partitions"]).to_numpy()
         )
         return heads
 
@@ -134,37 +134,37 @@ class Snapshot:
         return explain(Reason(int(str(partition["reason"]))), self.facts(partition))
 
     def worst(self, groups: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-        """The worst partition of each of some groups, windows included; for lists that show a reason a group."""
-        found: list[dict[str, object]] = [{} for _ in groups]
+        """The most severe partition of each of some groups, windows included: the one whose reason lists show."""
+        worst: list[dict[str, object]] = [{} for _ in groups]
         by_bucket: dict[int, list[int]] = {}
-        for place, group in enumerate(groups):
-            by_bucket.setdefault(int(str(group["bucket"])), []).append(place)
-        for bucket, places in by_bucket.items():
-            wanted = [int(str(groups[place]["worst_row"])) for place in places]
-            rows = _plain(self._rows(self.manifest.buckets[bucket].partitions, wanted)).to_pylist()
-            for place, row in zip(places, rows, strict=True):
-                found[place] = row
-        return found
+        for index, group in enumerate(groups):
+            by_bucket.setdefault(int(str(group["bucket"])), []).append(index)
+        for bucket, indices in by_bucket.items():
+            worst_rows = [int(str(groups[index]["worst_row"])) for index in indices]
+            rows = _plain(self._rows(self.manifest.buckets[bucket].partitions, worst_rows)).to_pylist()
+            for index, row in zip(indices, rows, strict=True):
+                worst[index] = row
+        return worst
 
 
-def _place_of(layout: pa.Table, cluster: str, topic: str) -> dict[str, Any] | None:
-    found = layout.filter(pc.and_(pc.equal(layout["cluster"], cluster), pc.equal(layout["topic"], topic))).to_pylist()
-    return found[0] if found else None
+def _topic_row(layout: pa.Table, cluster: str, topic: str) -> dict[str, Any] | None:
+    rows = layout.filter(pc.and_(pc.equal(layout["cluster"], cluster), pc.equal(layout["topic"], topic))).to_pylist()
+    return rows[0] if rows else None
 
 
 def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A name that a group has alone, over all clusters."""
+    """A key per group that is unique over all clusters."""
     return pc.binary_join_element_wise(cluster, group, "\0")
 
 
-def status_name(number: object) -> str:
-    """Burrow's word for a status number."""
-    return Status(int(str(number))).name
+def status_name(code: object) -> str:
+    """Burrow's name for a status code."""
+    return Status(int(str(code))).name
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Names as plain strings, for those who compare or join them."""
-    for at, name in enumerate(table.schema.names):
-        if pa.types.is_dictionary(table.schema.field(at).type):
-            table = table.set_column(at, name, table[name].cast(pa.string()))
+    """The table with its dictionary-encoded names as plain strings, which can be compared and joined."""
+    for index, name in enumerate(table.schema.names):
+        if pa.types.is_dictionary(table.schema.field(index).type):
+            table = table.set_column(index, name, table[name].cast(pa.string()))
     return table

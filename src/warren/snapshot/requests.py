@@ -1,4 +1,4 @@
-"""What other processes ask of the pipeline: one file each in the data directory, taken up by the next cycle."""
+"""Requests of other processes to the pipeline: one file each in the data directory, until a cycle has done them."""
 
 import logging
 import uuid
@@ -15,14 +15,14 @@ log = logging.getLogger(__name__)
 
 
 class RequestKind(StrEnum):
-    """What can be asked for."""
+    """What can be requested."""
 
     DELETE = "delete"
     LOGLEVEL = "loglevel"
 
 
 class PipelineRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that is asked for; a deletion without a topic means the whole group."""
+    """One request; a deletion without a topic deletes the whole group."""
 
     id: str
     kind: RequestKind
@@ -34,11 +34,11 @@ class PipelineRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequestQueue:
-    """The requests of one data directory, for those who ask and for the one who takes them up."""
+    """The requests of one data directory."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "requests"
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def ask(
         self,
@@ -50,7 +50,7 @@ class RequestQueue:
         topic: str | None = None,
         level: str = "",
     ) -> PipelineRequest:
-        """Leave a request, whole and durable when this returns; ValueError for a name that is no unicode."""
+        """Write a request, durable when this returns; ValueError for a name that is not valid Unicode."""
         request_id = uuid.uuid4().hex
         request = PipelineRequest(request_id, kind, asked_at_ms, cluster, group, topic, level)
         data = msgspec.json.encode(request)
@@ -60,19 +60,19 @@ class RequestQueue:
         return request
 
     def pending(self) -> list[PipelineRequest]:
-        """All requests that have not been removed, oldest first; what is no request is told once and left alone."""
+        """All requests, oldest first; a file that is not a request is logged once and left alone."""
         try:
             paths = [path for path in self._folder.iterdir() if path.suffix != ".draft"]
         except FileNotFoundError:
             return []
         except OSError as error:
-            self._tell(self._folder.name, f"{self._folder} cannot be read: {error}")
+            self._log_once(self._folder.name, f"{self._folder} cannot be read: {error}")
             return []
-        found = [request for request in map(self._read, paths) if request is not None]
-        return sorted(found, key=lambda request: (request.asked_at_ms, request.id))
+        requests = [request for request in map(self._read, paths) if request is not None]
+        return sorted(requests, key=lambda request: (request.asked_at_ms, request.id))
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Forget requests that have been taken up; one that is gone already does no harm."""
+        """Remove requests that are done; one that does not exist any more is no error."""
         removed = 0
         for request_id in ids:
             path = self._path(request_id)
@@ -82,7 +82,7 @@ class RequestQueue:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self._tell(f"{path.name} stays", f"{path} cannot be removed and is taken up again: {error}")
+                self._log_once(f"{path.name} stays", f"{path} cannot be removed, so it will be done again: {error}")
         if removed:
             sync(self._folder)
 
@@ -90,18 +90,18 @@ class RequestQueue:
         try:
             request = msgspec.json.decode(path.read_bytes(), type=PipelineRequest)
             if path != self._path(request.id):
-                raise ValueError(f"it holds the request {request.id!r}")
+                raise ValueError(f"it contains the request {request.id!r}")
             return request
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            self._tell(path.name, f"{path} is no request that can be read, and is left alone: {error!r}")
+            self._log_once(path.name, f"{path} is not a valid request and is ignored: {error}")
             return None
 
     def _path(self, request_id: str) -> Path:
         return self._folder / f"{request_id}.json"
 
-    def _tell(self, name: str, what: str) -> None:
-        if name not in self._told:
-            self._told.add(name)
-            log.warning("%s", what)
+    def _log_once(self, name: str, message: str) -> None:
+        if name not in self._logged:
+            self._logged.add(name)
+            log.warning("%s", message)

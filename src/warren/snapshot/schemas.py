@@ -1,4 +1,4 @@
-"""The tables of a snapshot, declared once. A number that nobody knows is UNKNOWN (-1) in the files."""
+"""The tables of a snapshot, declared once. An unknown number is UNKNOWN (-1)."""
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ PARTITIONS = pa.schema(
         *((name, _SLOTS) for name in WINDOW_COLUMNS),
     ]
 )
-"""One row a partition of a group, sorted by cluster, group, topic, partition; the window's slots oldest first."""
+"""One row per partition of a group, sorted by cluster, group, topic, partition; the window's slots oldest first."""
 
 GROUPS = pa.schema(
     [
@@ -57,7 +57,7 @@ GROUPS = pa.schema(
         ("newest_commit_ms", pa.int64()),
     ]
 )
-"""One row a group, in the order of the partitions file it was made with; `*_row` count rows of that file."""
+"""One row per group, in the order of the partitions file of the same bucket; `*_row` are rows of that file."""
 
 LAYOUT = pa.schema(
     [
@@ -68,7 +68,7 @@ LAYOUT = pa.schema(
         ("first_row", pa.int64()),
     ]
 )
-"""Where each topic's partitions stand in the head files that name this layout."""
+"""The rows of each topic's partitions in the head files that have this layout."""
 
 HEADS = pa.schema([("head", pa.int64()), ("log_start", pa.int64())])
-"""One sample of every head and log start, in the order of its layout."""
+"""One sample of all heads and log starts, in the order of its layout."""

@@ -13,7 +13,7 @@ from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
 from warren.snapshot.manifest import File, Manifest, from_json, to_json
 
 KINDS = ("partitions", "groups", "heads", "layouts")
-_NAMED = {"partitions": ("cluster", "group", "topic", "owner", "client_id"), "groups": ("cluster",)}
+_NAME_COLUMNS = {"partitions": ("cluster", "group", "topic", "owner", "client_id"), "groups": ("cluster",)}
 
 
 class Store:
@@ -23,12 +23,12 @@ class Store:
         self.root = root
 
     def create(self) -> None:
-        """Make the directories; harmless when they are there."""
+        """Create the directories that do not exist yet."""
         for kind in (*KINDS, "manifests"):
             (self.root / kind).mkdir(parents=True, exist_ok=True)
 
     def write_table(self, kind: str, stem: str, table: pa.Table, encoding: dict[str, str] | None = None) -> File:
-        """Write a Parquet file under a name nobody has used before, and make it durable."""
+        """Write a Parquet file under a new name; it is durable when this returns."""
 
         def encode(sink: pa.BufferOutputStream) -> None:
             pq.write_table(
@@ -44,7 +44,7 @@ class Store:
         return self._write(kind, f"{stem}-{uuid.uuid4().hex[:12]}.parquet", encode)
 
     def write_arrow(self, kind: str, stem: str, table: pa.Table) -> File:
-        """Write an Arrow file that readers can map into memory, durable and under a new name."""
+        """Write an Arrow file, which readers can map into memory, under a new name; it is durable when this returns."""
 
         def encode(sink: pa.BufferOutputStream) -> None:
             with pa.ipc.new_file(sink, table.schema) as writer:
@@ -60,22 +60,22 @@ class Store:
         return File(f"{kind}/{name}", data.size, f"crc32:{zlib.crc32(data):08x}")
 
     def path(self, file: File) -> Path:
-        """Where a file of a manifest lies."""
+        """The path of a file that a manifest names."""
         return self.root / file.path
 
     def read_parquet(self, file: File, columns: list[str] | None = None) -> pa.Table:
-        """A whole Parquet file, its names left dictionary-encoded."""
-        named = _NAMED.get(file.path.partition("/")[0], ())
-        source = pq.ParquetFile(self.path(file), memory_map=True, read_dictionary=list(named))
+        """A Parquet file; columns of names stay dictionary-encoded."""
+        names = _NAME_COLUMNS.get(file.path.partition("/")[0], ())
+        source = pq.ParquetFile(self.path(file), memory_map=True, read_dictionary=list(names))
         return source.read(columns=columns, use_threads=False)
 
     def read_arrow(self, file: File) -> pa.Table:
-        """An Arrow file, mapped: only the pages that are looked at are read."""
+        """An Arrow file, mapped into memory: only the pages that are used are read."""
         with pa.memory_map(str(self.path(file))) as source:
             return pa.ipc.open_file(source).read_all()
 
     def sequences(self) -> list[int]:
-        """The numbers of all manifests, newest first."""
+        """The sequences of all manifests, newest first."""
         folder = self.root / "manifests"
         try:
             names = [path.name for path in folder.iterdir()]
@@ -84,35 +84,35 @@ class Store:
         return sorted((int(n[:-5]) for n in names if n.endswith(".json") and n[:-5].isdigit()), reverse=True)
 
     def manifest(self, sequence: int) -> Manifest:
-        """One manifest by its number."""
+        """One manifest by its sequence."""
         return from_json(self._manifest_path(sequence).read_bytes())
 
     def newest(self) -> Manifest:
         """The newest manifest that can be read; NoSnapshot when there is none at all."""
-        trouble: CorruptSnapshot | None = None
+        first_error: CorruptSnapshot | None = None
         for sequence in self.sequences():
             try:
                 return self.manifest(sequence)
             except FileNotFoundError:
                 continue
             except CorruptSnapshot as error:
-                trouble = trouble or error
-        if trouble is not None:
-            raise trouble
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
         raise NoSnapshot(f"no snapshot in {self.root} yet: start `warren run`, or wait for its first cycle")
 
     def newest_whole(self) -> tuple[Manifest | None, list[str]]:
-        """The newest manifest whose every file is there, unharmed, and what was wrong with newer ones."""
-        troubles: list[str] = []
+        """The newest manifest of which every file is intact, and what is wrong with newer ones."""
+        errors: list[str] = []
         for sequence in self.sequences():
             try:
                 manifest = self.manifest(sequence)
                 for file in manifest.files():
                     self._check(file)
-                return manifest, troubles
+                return manifest, errors
             except (CorruptSnapshot, OSError) as error:
-                troubles.append(f"manifest {sequence}: {error}")
-        return None, troubles
+                errors.append(f"manifest {sequence}: {error}")
+        return None, errors
 
     def _check(self, file: File) -> None:
         data = self.path(file).read_bytes()
@@ -120,7 +120,7 @@ class Store:
             raise CorruptSnapshot(f"{file.path} is not what was written ({len(data)} bytes of {file.size})")
 
     def publish(self, manifest: Manifest) -> None:
-        """Make the manifest appear, whole and exclusively; Fenced when another writer was first."""
+        """Create the manifest, which publishes the snapshot; Fenced if another writer was first."""
         for kind in KINDS:
             sync(self.root / kind)
         try:
@@ -130,14 +130,14 @@ class Store:
             raise self._fenced(manifest.sequence) from None
 
     def remove(self, sequences: Iterable[int], files: Iterable[str]) -> None:
-        """Forget manifests, then the files that only they named; in that order, so that a crash leaves only orphans."""
+        """Remove manifests, then the files that only they name; in this order a crash leaves only orphaned files."""
         for sequence in sequences:
             self._manifest_path(sequence).unlink(missing_ok=True)
         for path in files:
             (self.root / path).unlink(missing_ok=True)
 
     def sweep_attempt(self, sequence: int) -> int:
-        """Remove what a cycle that failed has written; another writer's files never carry its number."""
+        """Remove the files of a cycle that failed; files of other writers never have its sequence."""
         removed = 0
         for kind in KINDS:
             for path in (self.root / kind).glob(f"{sequence:012d}-*"):
@@ -146,7 +146,7 @@ class Store:
         return removed
 
     def check_newest(self, sequence: int) -> None:
-        """Fenced when there is a newer manifest than this one, which must be the writer's own."""
+        """Raise Fenced if there is a manifest newer than the writer's own."""
         if max(self.sequences(), default=0) > sequence:
             raise self._fenced(sequence + 1)
 
@@ -157,7 +157,7 @@ class Store:
         )
 
     def sweep(self, named: Iterable[str]) -> int:
-        """Remove every file that is not named; only for the writer whose manifest is the newest."""
+        """Remove every file that no manifest names; only the writer of the newest manifest may do so."""
         named = set(named)
         removed = 0
         for kind in KINDS:

@@ -82,7 +82,7 @@ def test_columns_of_the_same_name(capsys: pytest.CaptureFixture[str]) -> None:
     rows = pa.Table.from_arrays([pa.array([1]), pa.array(["a"]), pa.array([2])], names=["time", "group", "time"])
     print_rows(rows, "csv")
     assert capsys.readouterr().out.splitlines() == ["time,group,time", "1,a,2"]
-    with pytest.raises(WarrenError, match="two columns are called time: give them names"):
+    with pytest.raises(WarrenError, match="several columns are named time: rename them"):
         print_rows(rows, "json")
 
 
