@@ -18,18 +18,20 @@ _SETTINGS = "route:\n  receiver: nobody\nreceivers:\n- name: nobody\n"
 
 
 @contextmanager
-def running_alertmanager(place: Path, settings: str = _SETTINGS) -> Iterator[str]:
-    """The URL of one that keeps its data in a directory and tells nobody, unless its settings say whom."""
+def running_alertmanager(folder: Path, settings: str = _SETTINGS) -> Iterator[str]:
+    """Run an Alertmanager with its data in a folder; yields its URL. It notifies nobody, unless its settings say so."""
     files = [f"{_SHARE}/default.tmpl", f"{_SHARE}/email.tmpl"]
     home = debian_files("prometheus-alertmanager", "usr/bin/prometheus-alertmanager", *files)
-    program = place / "alertmanager"
-    # Debian's looks for its templates where only an installed package has them; ours looks where it runs.
-    there = f"/{_SHARE}".encode()
-    program.write_bytes((home / "prometheus-alertmanager").read_bytes().replace(there, b"./" * (len(there) // 2)))
+    program = folder / "alertmanager"
+    # Debian's build looks for its templates in the installed package; this copy looks in its working directory.
+    installed = f"/{_SHARE}".encode()
+    program.write_bytes(
+        (home / "prometheus-alertmanager").read_bytes().replace(installed, b"./" * (len(installed) // 2))
+    )
     program.chmod(0o755)
     for file in files:
-        shutil.copy(home / Path(file).name, place)
-    (place / "settings.yml").write_text(settings)
+        shutil.copy(home / Path(file).name, folder)
+    (folder / "settings.yml").write_text(settings)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     command = [
@@ -39,9 +41,9 @@ def running_alertmanager(place: Path, settings: str = _SETTINGS) -> Iterator[str
         f"--web.listen-address={address}",
         "--cluster.listen-address=",
     ]
-    with (place / "log").open("wb") as log, subprocess.Popen(command, cwd=place, stdout=log, stderr=log) as running:
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as running:
         try:
-            wait_for(lambda: _is_ready(address), f"Alertmanager is ready; see {place}/log", 20)
+            wait_for(lambda: _is_ready(address), f"Alertmanager is ready; see {folder}/log", 20)
             yield f"http://{address}"
         finally:
             running.terminate()

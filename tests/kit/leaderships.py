@@ -1,4 +1,4 @@
-"""A process that does what `warren run` does about incidents, on snapshots that somebody else publishes."""
+"""A process that runs the leadership of `warren run`, on snapshots that the test publishes."""
 
 import contextlib
 import os
@@ -20,11 +20,11 @@ from warren.notify.leadership import notifying
 from warren.notify.senders.http import HttpSender
 from warren.snapshot.store import KINDS, Store
 
-LOOK_S = 0.05
+POLL_S = 0.05
 
 
 def main(config_dir: Path) -> None:
-    """Take up every new snapshot of the data directory until the end."""
+    """Process every new snapshot of the data directory until it is killed."""
     config = load(config_dir)
     store = Store(config.pipeline.data_dir)
     last = 0
@@ -35,7 +35,7 @@ def main(config_dir: Path) -> None:
                 if newest.sequence != last:
                     leadership.take(newest)
                     last = newest.sequence
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
 
 def wrap_notifications() -> None:
@@ -61,8 +61,8 @@ def wrap_notifications() -> None:
     wrap_both(HttpSender, HttpSender.send, "send")
 
 
-class DeskRun:
-    """Such a process, with an incident file of its own; can be killed and started again."""
+class LeadershipProcess:
+    """The process, with an incident store of its own; it can be killed and started again."""
 
     def __init__(self, home: Path, snapshots: Path, burrow_toml: str, faults: Path) -> None:
         self.home = home
@@ -76,20 +76,20 @@ class DeskRun:
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """Its log."""
         return (self.home / "log").read_text(errors="replace")
 
     @property
     def is_running(self) -> bool:
-        """Whether it has neither been killed nor ended."""
+        """Whether the process lives."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> Self:
-        """Start it; gives no time to come up."""
+        """Start it, without waiting until it is ready."""
         assert not self.is_running
-        # What it said before it was killed is not what it says.
-        with contextlib.closing(open_database(self.data)) as book:
-            book.execute("DELETE FROM duty")
+        # The state that it reported before it was killed is out of date.
+        with contextlib.closing(open_database(self.data)) as database:
+            database.execute("DELETE FROM duty")
         with (self.home / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.kit.leaderships", str(self.home)],
@@ -101,18 +101,18 @@ class DeskRun:
         return self
 
     def kill(self) -> None:
-        """End it with SIGKILL, in the middle of whatever it does."""
+        """Kill it with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def stop(self) -> None:
-        """Hang it, as a machine that swaps does."""
+    def suspend(self) -> None:
+        """Suspend it, like a machine that swaps."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
-        """Let it go on after that."""
+    def resume(self) -> None:
+        """Resume it."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""A real HTTP server that takes messages, and answers as it is told."""
+"""A real HTTP server that records requests, and answers as a test wants."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass
-class Got:
+class ReceivedRequest:
     """One request as the receiver saw it."""
 
     method: str
@@ -20,48 +20,48 @@ class Got:
 
     @property
     def key(self) -> str:
-        """What tells it apart from others, however often it is sent."""
+        """The idempotency key."""
         return self.headers["idempotency-key"]
 
     @property
     def event(self) -> str:
-        """What it is about."""
+        """The event in its header."""
         return self.headers["x-warren-event"]
 
     @property
     def json(self) -> Any:
-        """What it says."""
+        """The decoded body."""
         return json.loads(self.body)
 
 
 @dataclass
 class Receiver:
-    """What has come, and how to answer."""
+    """The requests received, and how to answer the next ones."""
 
-    got: list[Got] = field(default_factory=list)
+    got: list[ReceivedRequest] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     """The next answers; 200 when there are none left."""
     says: dict[str, list[Any]] = field(default_factory=dict)
-    """What the next answers of a path say, as JSON or, where it is a text, as it is; the last one stays."""
+    """The bodies of the next answers by path, as JSON or, if a string, as it is; the last one is repeated."""
     headers: dict[str, str] = field(default_factory=dict)
-    """Further headers of each answer."""
+    """Additional headers of each answer."""
     hold: threading.Event = field(default_factory=threading.Event)
-    """Nobody is answered while this is not set."""
+    """Requests wait for their answer until this is set."""
     url: str = ""
 
     def events(self) -> list[str]:
-        """What came, in its order."""
-        return [one.event for one in self.got]
+        """The events received, in order."""
+        return [request.event for request in self.got]
 
 
 def _next(answers: list[Any]) -> bytes:
-    said = answers.pop(0) if len(answers) > 1 else answers[0]
-    return (said if isinstance(said, str) else json.dumps(said)).encode()
+    answer = answers.pop(0) if len(answers) > 1 else answers[0]
+    return (answer if isinstance(answer, str) else json.dumps(answer)).encode()
 
 
 @contextmanager
 def receiving(port: int = 0) -> Iterator[Receiver]:
-    """A receiver that is well."""
+    """Run a receiver that answers 200."""
     receiver = Receiver()
     receiver.hold.set()
 
@@ -73,13 +73,13 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
             receiver.hold.wait(20)
             status = receiver.answers.pop(0) if receiver.answers else 200
             headers = {name.lower(): value for name, value in self.headers.items()}
-            receiver.got.append(Got(self.command, self.path, headers, body))
-            said = _next(receiver.says.get(self.path, [""]))
+            receiver.got.append(ReceivedRequest(self.command, self.path, headers, body))
+            answer_body = _next(receiver.says.get(self.path, [""]))
             self.send_response(status)
-            for name, value in {**receiver.headers, "Content-Length": str(len(said))}.items():
+            for name, value in {**receiver.headers, "Content-Length": str(len(answer_body))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(answer_body)
 
         do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the names of http.server
 

@@ -1,4 +1,4 @@
-"""Letters about groups whose names would like to be something else."""
+"""Notifications about groups whose names would like to be something else."""
 
 from dataclasses import replace
 
@@ -22,15 +22,17 @@ HOSTILE = (
 
 def hostile_notification(name: str, event: Event) -> Notification:
     """One whose group, topic, owner, client, team and reason have a name."""
-    letter = sample_notification("hook", event)
-    partitions = [structs.replace(one, topic=name, owner=name, client_id=name) for one in letter.result.partitions]
-    result = structs.replace(letter.result, group=name, partitions=partitions * 20, partition_count=100)
-    return replace(letter, group=name, team=name, reason=name, result=result)
+    notification = sample_notification("hook", event)
+    partitions = [
+        structs.replace(one, topic=name, owner=name, client_id=name) for one in notification.result.partitions
+    ]
+    result = structs.replace(notification.result, group=name, partitions=partitions * 20, partition_count=100)
+    return replace(notification, group=name, team=name, reason=name, result=result)
 
 
 def hostile_storm(name: str, event: Event) -> Notification:
     """A storm of groups with a name."""
-    letter = sample_storm("hook", event)
-    assert isinstance(letter.result, StormStatus)
-    groups = [structs.replace(one, group=name) for one in letter.result.groups]
-    return replace(letter, result=structs.replace(letter.result, groups=groups))
+    notification = sample_storm("hook", event)
+    assert isinstance(notification.result, StormStatus)
+    groups = [structs.replace(one, group=name) for one in notification.result.groups]
+    return replace(notification, result=structs.replace(notification.result, groups=groups))

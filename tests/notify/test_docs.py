@@ -56,8 +56,8 @@ def test_every_key_it_names_exists() -> None:
 
 def test_both_templates_say_what_they_look_like(place: Path) -> None:
     config = loaded(place, SMALLEST + EXAMPLES[-1])
-    letter = sample_notification("x", Event.OPEN)
-    made = [read_templates(config.notifiers[name], Links("https://w")).render(letter) for name in ("go", "jinja")]
+    notification = sample_notification("x", Event.OPEN)
+    made = [read_templates(config.notifiers[name], Links("https://w")).render(notification) for name in ("go", "jinja")]
     expected = [
         "ERR: sample-group on sample-cluster lags by 46200 messages.",
         "payments 3: STALL",
@@ -70,7 +70,9 @@ def test_both_templates_say_what_they_look_like(place: Path) -> None:
 
 
 def test_the_table_of_names_is_complete() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", (ROOT / DOCS).read_text().split("these names are known")[1], re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`.*?) \|", (ROOT / DOCS).read_text().split("templates can use these names")[1], re.MULTILINE
+    )
     named = re.findall(r"`(\w+)`", "".join(rows))
     known = variables(sample_notification("x", Event.OPEN), parse("", "t.j2", {}, Links()))
     assert sorted(named) == sorted(known)

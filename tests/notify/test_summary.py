@@ -1,4 +1,4 @@
-"""Letters in plain words, and where their links lead."""
+"""Notifications in plain words, and where their links lead."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,8 @@ from warren.notify.summary import Line, one_line, summarize
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 
-def with_result(letter: Notification, **changes: Any) -> Notification:
-    return replace(letter, result=structs.replace(letter.result, **changes))
+def with_result(notification: Notification, **changes: Any) -> Notification:
+    return replace(notification, result=structs.replace(notification.result, **changes))
 
 
 OPEN, CLOSE = sample_notification("x", Event.OPEN), sample_notification("x", Event.CLOSE)
@@ -22,7 +22,7 @@ STORM = sample_storm("x", Event.OPEN)
 
 
 @pytest.mark.parametrize(
-    ("letter", "headline", "reason"),
+    ("notification", "headline", "reason"),
     [
         (
             OPEN,
@@ -53,26 +53,26 @@ STORM = sample_storm("x", Event.OPEN)
         (STORM, "ERR: 37 groups on sample-cluster", "37 groups are in trouble at the same time"),
     ],
 )
-def test_what_has_happened_and_why(letter: Notification, headline: str, reason: str) -> None:
-    story = summarize(letter)
-    assert (story.headline, story.reason) == (headline, reason)
+def test_what_has_happened_and_why(notification: Notification, headline: str, reason: str) -> None:
+    summary = summarize(notification)
+    assert (summary.headline, summary.reason) == (headline, reason)
 
 
 def test_the_worst_are_listed_and_the_rest_is_counted() -> None:
-    story = summarize(OPEN)
-    assert story.lines[0] == Line("payments 3", "STALL, lag 45,000, read by /10.0.0.7 sample-client-1")
-    assert (len(story.lines), story.more, story.affected) == (2, "", "2 of 12 partitions")
-    story = summarize(with_result(OPEN, partitions=OPEN.result.partitions * 600))
-    assert (len(story.lines), story.more) == (5, "and 1,195 more")
-    story = summarize(STORM)
-    assert story.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 2 bad partitions")
-    assert (len(story.lines), story.more, story.affected) == (10, "and 27 more", "37 groups")
+    summary = summarize(OPEN)
+    assert summary.lines[0] == Line("payments 3", "STALL, lag 45,000, read by /10.0.0.7 sample-client-1")
+    assert (len(summary.lines), summary.more, summary.affected) == (2, "", "2 of 12 partitions")
+    summary = summarize(with_result(OPEN, partitions=OPEN.result.partitions * 600))
+    assert (len(summary.lines), summary.more) == (5, "and 1,195 more")
+    summary = summarize(STORM)
+    assert summary.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 2 bad partitions")
+    assert (len(summary.lines), summary.more, summary.affected) == (10, "and 27 more", "37 groups")
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_of_one_line_and_short(name: str) -> None:
-    story = summarize(hostile_notification(name, Event.OPEN))
-    for text in (story.headline, story.group, story.reason, *(line.text for line in story.lines)):
+    summary = summarize(hostile_notification(name, Event.OPEN))
+    for text in (summary.headline, summary.group, summary.reason, *(line.text for line in summary.lines)):
         assert text.isprintable()
         assert len(text) < 400
     assert one_line(" a\n\tb  ") == "a b"
@@ -80,7 +80,7 @@ def test_names_are_of_one_line_and_short(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("external_url", "letter", "link"),
+    ("external_url", "notification", "link"),
     [
         (None, OPEN, ""),
         ("", OPEN, ""),
@@ -92,6 +92,6 @@ def test_names_are_of_one_line_and_short(name: str) -> None:
     ],
 )
 def test_a_link_leads_to_the_group_or_to_all_incidents(
-    external_url: str | None, letter: Notification, link: str
+    external_url: str | None, notification: Notification, link: str
 ) -> None:
-    assert Links(external_url).to(letter) == link
+    assert Links(external_url).to(notification) == link

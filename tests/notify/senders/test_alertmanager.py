@@ -42,10 +42,10 @@ def notifier(url: str, **changes: Any) -> Notifier:
 
 
 def at(event: Event, group: str, **changes: Any) -> Notification:
-    """A letter of now, as old ones end by themselves."""
-    letter = sample_notification("am", event)
-    result = structs.replace(letter.result, group=group, **changes.pop("result", {}))
-    return replace(letter, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes)
+    """A notification of now, as old ones end by themselves."""
+    notification = sample_notification("am", event)
+    result = structs.replace(notification.result, group=group, **changes.pop("result", {}))
+    return replace(notification, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes)
 
 
 def seconds_to(moment: str) -> float:
@@ -116,8 +116,8 @@ def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> N
 
 @pytest.mark.parametrize("name", [one for one in HOSTILE if len(one) < 100])
 def test_names_of_any_kind_are_labels(alertmanager: str, name: str) -> None:
-    letter = replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
-    AlertmanagerSender(notifier(alertmanager), Links("https://w")).send(letter)
+    notification = replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
+    AlertmanagerSender(notifier(alertmanager), Links("https://w")).send(notification)
     assert len(alerts(alertmanager, group=name, team=name)) == 1
 
 

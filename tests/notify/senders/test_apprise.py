@@ -35,8 +35,8 @@ def notifier(receiver: Receiver, **changes: Any) -> Notifier:
     return Notifier("any", "apprise", url_open=f"{receiver.url.replace('http', 'json')}/s3cret", **changes)
 
 
-def say(receiver: Receiver, letter: Notification, **changes: Any) -> Any:
-    AppriseSender(notifier(receiver, **changes), Links("https://w")).send(letter)
+def say(receiver: Receiver, notification: Notification, **changes: Any) -> Any:
+    AppriseSender(notifier(receiver, **changes), Links("https://w")).send(notification)
     return receiver.got[-1].json
 
 

@@ -93,13 +93,13 @@ def notifier(tmp_path: Path, authority: trustme.CA) -> Notifier:
 def test_a_mail_over_tls_with_a_password(authority: trustme.CA, notifier: Notifier) -> None:
     with serving(authority, auth=True) as mailbox:
         asked = replace(notifier, port=mailbox.port, auth_type="plain", username="warren", password="s3cret")
-        letter = sample_notification("mail", Event.OPEN)
-        EmailSender(asked).send(letter)
-        EmailSender(asked).send(letter)
+        notification = sample_notification("mail", Event.OPEN)
+        EmailSender(asked).send(notification)
+        EmailSender(asked).send(notification)
         wrong = EmailSender(replace(asked, password="guess"))
         with pytest.raises(Exception, match="535") as refused:
-            wrong.send(letter)
-        assert not isinstance(refused.value, RefusedError), "a password can be put right while the letter waits"
+            wrong.send(notification)
+        assert not isinstance(refused.value, RefusedError), "a password can be put right while the notification waits"
         assert "guess" not in str(refused.value)
     mail, again = mailbox.mails
     assert (mail["Subject"], mail["From"]) == ("ERR sample-group", "warren@example.com")
@@ -178,8 +178,8 @@ def test_the_lines_a_template_begins_with_are_headers(
 def test_a_name_cannot_begin_a_header_of_its_own(notifier: Notifier) -> None:
     group = "g\r\nBcc: all@example.com\r\n\r\nhello"
     sample = sample_notification("mail", Event.REPORT)
-    letter = replace(sample, group=group, incident="", result=structs.replace(sample.result, group=group))
-    mail = EmailSender(notifier).to_mail(letter)
+    notification = replace(sample, group=group, incident="", result=structs.replace(sample.result, group=group))
+    mail = EmailSender(notifier).to_mail(notification)
     assert mail["Bcc"] is None
     assert "\n" not in str(mail["Subject"])
     assert mail.as_bytes()

@@ -16,7 +16,7 @@ from tests.kit.incidents import OK, STALL, WARN
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import INTERVALS, Town
 from tests.kit.warrens import wait_for
-from tests.notify.test_notifiers import Street
+from tests.notify.test_notifiers import RunningNotifiers
 from warren.config import Config, General, Notifier
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
@@ -44,9 +44,9 @@ def slack() -> Iterator[Receiver]:
         yield receiver
 
 
-def say(slack: Receiver, letter: Notification, notifier: Notifier = BOT) -> str | None:
+def say(slack: Receiver, notification: Notification, notifier: Notifier = BOT) -> str | None:
     with closing(SlackBot(notifier, LINKS, slack.url)) as bot:
-        return bot.send(letter)
+        return bot.send(notification)
 
 
 def hook(slack: Receiver, **changes: Any) -> SlackWebhook:
@@ -259,9 +259,9 @@ def test_an_incident_from_verdicts_to_its_thread(
 ) -> None:
     monkeypatch.setattr("warren.notify.senders.slack.API", slack.url)
     config = Config({}, {}, general=General(external_url="https://w"), notifiers={"bot": BOT})
-    with Street(tmp_path, config) as street:
+    with RunningNotifiers(tmp_path, config) as running:
         for second, status in enumerate([WARN, STALL, OK]):
-            street.see(second, (status, 5), (OK, 0))
+            running.process(second, (status, 5), (OK, 0))
         wait_for(lambda: len(slack.got) == 4, "open, worse, changed, close", 20)
     assert [one.path for one in slack.got] == [POST, POST, UPDATE, POST]
     assert [one.json.get("thread_ts", one.json.get("ts")) for one in slack.got] == [None, "1.5", "1.5", "1.5"]

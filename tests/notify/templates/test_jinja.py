@@ -22,12 +22,12 @@ from warren.notify.templates.render import read_templates
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
 LINKS = Links("https://warren.example.com/")
-LETTER = replace(sample_notification("hook", Event.OPEN), team="payments", channel="#pay")
+NOTIFICATION = replace(sample_notification("hook", Event.OPEN), team="payments", channel="#pay")
 ROOT = Path(__file__).parents[3]
 
 
-def said(text: str, letter: Notification = LETTER, **limits: int) -> str:
-    return parse(text, "t.j2", {"key": "value"}, LINKS, Limits(**limits)).render(letter)
+def said(text: str, notification: Notification = NOTIFICATION, **limits: int) -> str:
+    return parse(text, "t.j2", {"key": "value"}, LINKS, Limits(**limits)).render(notification)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_what_a_template_can_speak_of(text: str, expected: str) -> None:
 
 
 def test_the_result_is_that_of_the_api() -> None:
-    assert json.loads(said("{{ result | tojson }}")) == msgspec.to_builtins(LETTER.result)
+    assert json.loads(said("{{ result | tojson }}")) == msgspec.to_builtins(NOTIFICATION.result)
     storm = sample_storm("hook", Event.OPEN)
-    assert json.loads(said("{{ result | tojson }}", storm)).keys() == msgspec.to_builtins(LETTER.result).keys()
+    assert json.loads(said("{{ result | tojson }}", storm)).keys() == msgspec.to_builtins(NOTIFICATION.result).keys()
 
 
 def test_a_storm_has_its_groups() -> None:
@@ -110,7 +110,7 @@ def notifier(tmp_path: Path, name: str, text: str, url: str = "http://x") -> Not
 @pytest.mark.parametrize("name", ["t.j2", "t.jinja", "t.jinja2"])
 def test_the_end_of_its_name_tells_a_template_of_jinja2_from_one_of_go(tmp_path: Path, name: str) -> None:
     text = "{{ group }}"
-    assert read_templates(notifier(tmp_path, name, text)).render(LETTER) == "sample-group"
+    assert read_templates(notifier(tmp_path, name, text)).render(NOTIFICATION) == "sample-group"
     with pytest.raises(TemplateError, match='function "group" not defined'):
         read_templates(notifier(tmp_path, "t.tmpl", text))
 
@@ -130,12 +130,12 @@ def test_a_bad_one_is_found_before_the_start(tmp_path: Path, text: str) -> None:
 
 def test_one_that_fails_at_night_is_replaced_by_plain_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with receiving() as receiver:
-        HttpSender(notifier(tmp_path, "t.j2", "{{ nothing }}", receiver.url)).send(LETTER)
+        HttpSender(notifier(tmp_path, "t.j2", "{{ nothing }}", receiver.url)).send(NOTIFICATION)
     assert receiver.got[0].json["group"] == "sample-group"
     assert "'nothing' is undefined; a plain message is sent instead" in caplog.text
 
 
-def pagerduty(letter: Notification, **general: Any) -> dict[str, Any]:
+def pagerduty(notification: Notification, **general: Any) -> dict[str, Any]:
     templates = ROOT / "src/warren/templates/config"
     hook = Notifier(
         "hook", "http", templates / "pagerduty-open.j2", templates / "pagerduty-close.j2", send_close=True,
@@ -143,14 +143,14 @@ def pagerduty(letter: Notification, **general: Any) -> dict[str, Any]:
     )  # fmt: skip
     config = Config({}, {}, general=General(**general), notifiers={"hook": hook})
     assert check_templates(config) == []
-    made = read_templates(hook, Links(config.general.external_url)).render(letter)
+    made = read_templates(hook, Links(config.general.external_url)).render(notification)
     assert made is not None
     event: dict[str, Any] = json.loads(made)
     return event
 
 
 def test_pagerduty_is_told_to_trigger_and_to_resolve_the_same() -> None:
-    opened = pagerduty(LETTER, external_url="https://w")
+    opened = pagerduty(NOTIFICATION, external_url="https://w")
     assert (opened["routing_key"], opened["event_action"], opened["dedup_key"]) == ("R0", "trigger", SAMPLE_ID)
     assert opened["client_url"] == "https://w/#/group/sample-cluster/sample-group"
     payload = opened["payload"]
