@@ -3,14 +3,13 @@
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from warren.config import Notifier
-from warren.delivery.http_client import HttpClient
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
-from warren.notify.senders.sender import Sender
+from warren.notify.senders.sender import HttpClientSender
 from warren.notify.summary import summarize
 
 PATH = "/api/v2/alerts"
@@ -23,15 +22,13 @@ SEND_ONCE_LIFETIME_S = 30 * 86_400
 _SEVERITIES = {"ERR": "critical", "WARN": "warning"}
 
 
-class AlertmanagerSender(Sender):
+class AlertmanagerSender(HttpClientSender):
     """Keeps one alert per incident alive, and ends it with the incident."""
 
-    def __init__(self, notifier: Notifier, links: Links, clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, notifier: Notifier, links: Links) -> None:
         super().__init__(notifier, links)
         assert notifier.url_open is not None
         self._url = notifier.url_open.rstrip("/").removesuffix(PATH) + PATH
-        self._clock_s = clock_s
-        self._client = HttpClient.for_notifier(notifier)
 
     def send(self, notification: Notification) -> None:
         """Send a notification as an alert; reports on healthy groups are not alerts, and are dropped."""
@@ -51,13 +48,9 @@ class AlertmanagerSender(Sender):
             # Never before the start, even if the clock was set back.
             return max(notification.due_ms, notification.opened_ms + 1) / 1000
         if self._notifier.send_once:
-            return self._clock_s() + SEND_ONCE_LIFETIME_S
+            return time.time() + SEND_ONCE_LIFETIME_S
         interval_s = self._notifier.send_interval or self._notifier.interval
-        return self._clock_s() + max(MISSED_REMINDERS * interval_s, MIN_LIFETIME_S)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
+        return time.time() + max(MISSED_REMINDERS * interval_s, MIN_LIFETIME_S)
 
 
 def _labels(notification: Notification, extras: Mapping[str, str]) -> dict[str, str]:

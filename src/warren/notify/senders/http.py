@@ -2,18 +2,17 @@
 
 from gotemplate import TemplateError
 from warren.config import Notifier
-from warren.delivery.http_client import HttpClient
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
-from warren.notify.senders.sender import Sender
+from warren.notify.senders.sender import HttpClientSender
 from warren.notify.templates.render import inline_template
 
 KEY_HEADER = "Idempotency-Key"
 EVENT_HEADER = "X-Warren-Event"
 
 
-class HttpSender(Sender):
+class HttpSender(HttpClientSender):
     """Sends HTTP requests whose URL and body are templates."""
 
     def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
@@ -21,7 +20,6 @@ class HttpSender(Sender):
         assert notifier.url_open is not None
         self._url_open = inline_template(notifier.url_open, notifier, "url-open")
         self._url_close = inline_template(notifier.url_close or notifier.url_open, notifier, "url-close")
-        self._client = HttpClient.for_notifier(notifier)
 
     def send(self, notification: Notification) -> None:
         """Send a notification as a request."""
@@ -33,7 +31,3 @@ class HttpSender(Sender):
         method = self._notifier.method_close if is_close else self._notifier.method_open
         headers = {KEY_HEADER: notification.token, EVENT_HEADER: str(notification.event)}
         self._client.send(method.upper(), url, self._templates.body(notification).encode(), headers)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 from warren.config import Notifier
+from warren.delivery.http_client import HttpClient
 from warren.incidents.model import Notification
 from warren.notify.links import Links
 from warren.notify.templates.render import read_templates
@@ -25,3 +26,15 @@ class Sender(ABC):
 
     def close(self) -> None:  # noqa: B027 - most senders keep no connection
         """Close the connections that are kept open."""
+
+
+class HttpClientSender(Sender):
+    """A sender that uses HTTP."""
+
+    def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
+        super().__init__(notifier, links)
+        self._client = HttpClient.for_notifier(notifier)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()

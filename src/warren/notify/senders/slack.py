@@ -5,11 +5,10 @@ import json
 import httpx
 
 from warren.config import Notifier
-from warren.delivery.http_client import HttpClient
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
-from warren.notify.senders.sender import Sender
+from warren.notify.senders.sender import HttpClientSender
 from warren.notify.senders.slack_message import Payload, from_template, to_message, to_short_message
 from warren.notify.summary import one_line
 
@@ -28,12 +27,8 @@ class SlackError(RefusedError):
         self.code = code
 
 
-class SlackSender(Sender):
+class SlackSender(HttpClientSender):
     """What the bot and the webhook have in common."""
-
-    def __init__(self, notifier: Notifier, links: Links) -> None:
-        super().__init__(notifier, links)
-        self._client = HttpClient.for_notifier(notifier)
 
     def _message(self, notification: Notification) -> Payload:
         rendered = self._templates.try_render(notification)
@@ -41,10 +36,6 @@ class SlackSender(Sender):
 
     def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> httpx.Response:
         return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
 
 
 class SlackWebhook(SlackSender):
