@@ -117,7 +117,11 @@ def test_verdicts_are_those_of_the_snapshot(live: Live) -> None:
         "a point was written with the first cycle"
     )
     only = live.client.json("/v3/kafka/main/lag?status=ERR")
-    assert [group["group"] for group in only["groups"]] == ["export"]
+    # Groups that committed once turn STOP when the recent past is known, which a busy machine may reach before this line.
+    listed = {group["group"]: group["status"] for group in only["groups"]}
+    assert set(listed.values()) == {"ERR"}
+    assert "export" in listed
+    assert "billing" not in listed
 
 
 def test_telegraf_gathers_everything_at_once(live: Live) -> None:
