@@ -117,7 +117,7 @@ def test_verdicts_are_those_of_the_snapshot(live: Live) -> None:
         "a point was written with the first cycle"
     )
     only = live.client.json("/v3/kafka/main/lag?status=ERR")
-    # Groups that committed once turn STOP when the recent past is known, which a busy machine may reach before this line.
+    # Idle groups turn STOP once the recent past is known, which a busy machine may reach before this line.
     listed = {group["group"]: group["status"] for group in only["groups"]}
     assert set(listed.values()) == {"ERR"}
     assert "export" in listed
