@@ -28,6 +28,8 @@ MAX_WORD_CHARS = 60
 # It would log every URL, and those of webhooks are secret.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
+HttpResponse = httpx.Response
+
 
 class HttpClient:
     """Sends requests over one connection, to the first of several servers that answers."""

@@ -4,9 +4,9 @@ import gzip
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
-import httpx
 import orjson
 
 from warren.config.sinks import ElasticsearchSink
@@ -58,7 +58,7 @@ class ElasticsearchWriter:
 
     def _make_template(self) -> None:
         path = f"/_index_template/{self._sink.template_name}"
-        exists = self._client.send("GET", path, accepted={httpx.codes.NOT_FOUND}).is_success
+        exists = self._client.send("GET", path, accepted={HTTPStatus.NOT_FOUND}).is_success
         if not exists or self._sink.overwrite_template:
             try:
                 self._put_template(path)

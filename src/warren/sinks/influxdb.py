@@ -3,8 +3,7 @@
 import gzip
 import logging
 from collections.abc import Iterator, Mapping
-
-import httpx
+from http import HTTPStatus
 
 from warren.config.sinks import InfluxSink
 from warren.delivery.http_client import HttpClient
@@ -49,7 +48,7 @@ class InfluxWriter:
         else:
             query |= {"db": sink.database, "rp": sink.retention_policy, "consistency": sink.write_consistency}
         path = "/api/v2/write" if sink.is_v2 else "/write"
-        answer = self._client.send("POST", path, request, headers, query=query, accepted={httpx.codes.NOT_FOUND})
+        answer = self._client.send("POST", path, request, headers, query=query, accepted={HTTPStatus.NOT_FOUND})
         if not answer.is_success:
             self._is_made = sink.skip_database_creation or sink.is_v2
             raise BusyError(f"the server answered 404: {answer.text[:200]}")

@@ -2,9 +2,8 @@
 
 import json
 
-import httpx
-
 from warren.config import Notifier
+from warren.delivery.http_client import HttpResponse
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.notify.links import Links
@@ -34,7 +33,7 @@ class SlackSender(HttpClientSender):
         rendered = self._templates.try_render(notification)
         return to_message(notification, self._links.to(notification)) if rendered is None else from_template(rendered)
 
-    def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> httpx.Response:
+    def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> HttpResponse:
         return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
 
 
