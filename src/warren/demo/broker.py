@@ -1,7 +1,6 @@
 """A real Kafka on this machine: one or three brokers that can be killed and started again."""
 
 import atexit
-import base64
 import contextlib
 import hashlib
 import os
@@ -13,13 +12,14 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from warren.demo.child_process import ChildProcess
+from warren.demo.child_process import ChildProcess, last_lines
 from warren.errors import DemoError
 from warren.java import KAFKA_BROKER, cache_dir, fetch_jars, java_home
 
@@ -28,6 +28,7 @@ _PORTS = range(20_000, 32_000)
 _READY_TIMEOUT_S = 90.0
 
 
+@dataclass(eq=False)
 class Kafka:
     """A Kafka cluster of `brokers` nodes on free ports of 127.0.0.1; broker `i` has the node id `i`.
 
@@ -35,26 +36,18 @@ class Kafka:
     brokers. A fast start limits the JIT compiler: give `fast_start=False` where throughput matters.
     """
 
-    def __init__(
-        self,
-        brokers: int = 1,
-        dir: Path | None = None,  # noqa: A002 - as in tempfile
-        *,
-        offsets_partitions: int = 8,
-        memory: str | None = None,
-        fast_start: bool = True,
-        config: Mapping[str, str] | None = None,
-    ) -> None:
-        self.brokers = brokers
-        self.cluster_id = _new_cluster_id()
-        self._kept_dir = dir
-        self._directory = Path()
-        self._offsets_partitions = offsets_partitions
-        self._memory = memory or ("512m" if brokers == 1 else "256m")
-        self._fast_start = fast_start
-        self._config = dict(config or {})
-        self._ports: list[tuple[int, int]] = []  # of each broker: for clients, for controllers
-        self._running: dict[int, ChildProcess] = {}
+    brokers: int = 1
+    dir: Path | None = None
+    _: KW_ONLY
+    offsets_partitions: int = 8
+    memory: str = ""
+    fast_start: bool = True
+    config: Mapping[str, str] = field(default_factory=dict)
+    # As base64 this is a UUID. It must not start with a "-", which the format tool takes for an option.
+    cluster_id: str = field(init=False, default_factory=lambda: f"{uuid.uuid4().hex[:21]}A")
+    _directory: Path = field(init=False, default=Path())
+    _ports: list[tuple[int, int]] = field(init=False, default_factory=list)  # per broker: for clients, for controllers
+    _running: dict[int, ChildProcess] = field(init=False, default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
@@ -74,7 +67,7 @@ class Kafka:
         return self._running[i].pid
 
     def __enter__(self) -> Self:
-        self._directory = Path(self._kept_dir or tempfile.mkdtemp(prefix="warren-kafka-")).absolute()
+        self._directory = Path(self.dir or tempfile.mkdtemp(prefix="warren-kafka-")).absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         self.cluster_id = self._formatted_cluster_id() or self.cluster_id
         atexit.register(self.stop)
@@ -103,7 +96,7 @@ class Kafka:
         """End all brokers, and remove the data if its directory is temporary."""
         atexit.unregister(self.stop)
         # The last of three brokers would wait for a quorum that is gone; Kafka's log is safe against a kill.
-        is_graceful = self.brokers == 1 and (self._kept_dir is not None or not _class_archive().exists())
+        is_graceful = self.brokers == 1 and (self.dir is not None or not _class_archive().exists())
         for process in self._running.values():
             if is_graceful:
                 process.terminate()
@@ -112,7 +105,7 @@ class Kafka:
             else:
                 process.kill()
         self._running.clear()
-        if self._kept_dir is None and self._directory != Path():
+        if self.dir is None and self._directory != Path():
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start_all(self) -> None:
@@ -128,7 +121,7 @@ class Kafka:
                 for i in range(self.brokers):
                     self._await_ready(i, with_brokers=set(range(self.brokers)))
             except DemoError:
-                is_port_taken = any("Address already in use" in self._tail(i) for i in range(self.brokers))
+                is_port_taken = any("Address already in use" in last_lines(self.log(i)) for i in range(self.brokers))
                 for i in list(self._running):
                     self.kill(i)
                 if not is_port_taken or not attempts_left:
@@ -158,7 +151,7 @@ class Kafka:
             "log.dirs": str(self._directory / f"broker-{i}"),
             "default.replication.factor": replicas,
             "min.insync.replicas": in_sync,
-            "offsets.topic.num.partitions": str(self._offsets_partitions),
+            "offsets.topic.num.partitions": str(self.offsets_partitions),
             "offsets.topic.replication.factor": replicas,
             "transaction.state.log.num.partitions": "4",
             "transaction.state.log.replication.factor": replicas,
@@ -169,13 +162,13 @@ class Kafka:
             "broker.heartbeat.interval.ms": "500",
             # The default of 128 MB is half of a small heap.
             "log.cleaner.dedupe.buffer.size": str(16 << 20),
-            **self._config,
+            **self.config,
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
     def _java(self, *options: str) -> list[str]:
         classpath = os.pathsep.join(str(jar) for jar in fetch_jars(KAFKA_BROKER))
-        fast = ["-XX:TieredStopAtLevel=1"] if self._fast_start else []
+        fast = ["-XX:TieredStopAtLevel=1"] if self.fast_start else []
         if _class_archive().exists():
             # With a stale archive the JVM loads the classes from the jars.
             fast += [f"-XX:SharedArchiveFile={_class_archive()}", "-Xshare:auto", "-Xlog:disable"]
@@ -192,7 +185,7 @@ class Kafka:
                 )
         exits = [process.wait() for process in formats]
         if any(exits):
-            tails = "\n".join(self._tail(i) for i in range(self.brokers))
+            tails = "\n".join(last_lines(self.log(i)) for i in range(self.brokers))
             raise DemoError(f"Kafka's data directory could not be formatted:\n{tails}")
 
     def _formatted_cluster_id(self) -> str | None:
@@ -201,12 +194,13 @@ class Kafka:
         return next((line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id=")), None)
 
     def _launch(self, i: int) -> None:
-        options = [f"-Xmx{self._memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        default_memory = "512m" if self.brokers == 1 else "256m"
+        options = [f"-Xmx{self.memory or default_memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         if self.brokers == 1 and not _class_archive().exists():
             _class_archive().parent.mkdir(parents=True, exist_ok=True)
             options.append(f"-XX:ArchiveClassesAtExit={self._new_archive}")
         command = [*self._java(*options), "kafka.Kafka", str(self._properties(i))]
-        leftovers = self._directory if self._kept_dir is None else None
+        leftovers = self._directory if self.dir is None else None
         self._running[i] = ChildProcess(command, self.log(i), leftovers=leftovers)
 
     def _await_ready(self, i: int, with_brokers: set[int]) -> None:
@@ -222,7 +216,7 @@ class Kafka:
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._running[i].exit_code is not None:
-                raise DemoError(f"Kafka broker {i} ended during its start:\n{self._tail(i)}")
+                raise DemoError(f"Kafka broker {i} ended during its start:\n{last_lines(self.log(i))}")
             try:
                 cluster = admin.list_topics(timeout=1)
             except KafkaException:
@@ -230,11 +224,7 @@ class Kafka:
             if cluster.cluster_id == self.cluster_id and with_brokers <= cluster.brokers.keys():
                 return
             time.sleep(0.05)
-        raise DemoError(f"Kafka broker {i} was not ready within {_READY_TIMEOUT_S:.0f} s:\n{self._tail(i)}")
-
-    def _tail(self, i: int) -> str:
-        lines = self.log(i).read_text(errors="replace").splitlines() if self.log(i).exists() else []
-        return "\n".join(lines[-20:])
+        raise DemoError(f"Kafka broker {i} was not ready within {_READY_TIMEOUT_S:.0f} s:\n{last_lines(self.log(i))}")
 
 
 def _class_archive() -> Path:
@@ -245,13 +235,6 @@ def _class_archive() -> Path:
     release = java_home() / "release"
     key = f"{java_home()} {release.read_text() if release.exists() else ''} {fetch_jars(KAFKA_BROKER)[0].parent}"
     return cache_dir() / "java" / f"kafka-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
-
-
-def _new_cluster_id() -> str:
-    while True:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not cluster_id.startswith("-"):  # which the format tool takes for an option
-            return cluster_id
 
 
 def free_port_pairs(pairs: int) -> list[tuple[int, int]]:

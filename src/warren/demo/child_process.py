@@ -68,3 +68,9 @@ class ChildProcess:
             self._process.wait()
         self._watchdog.kill()
         self._watchdog.communicate()
+
+
+def last_lines(log: Path, count: int = 20) -> str:
+    """The last lines of a log, if it exists."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    return "\n".join(lines[-count:])

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 
 from warren.demo.broker import Kafka
-from warren.demo.child_process import ChildProcess
+from warren.demo.child_process import ChildProcess, last_lines
 from warren.demo.workload import Stalled, stop_all
 from warren.demo.workload.demo_workload import DemoWorkload, create_demo_topics, demo_workload
 from warren.errors import DemoError, NoSnapshot, SnapshotError
@@ -28,7 +28,6 @@ DEFAULT_PORT = 8000
 _FIRST_VERDICTS_TIMEOUT_S = 300.0
 _STOP_TIMEOUT_S = 30.0
 _REFRESH_S = 0.5
-_LOG_LINES = 15
 _DATA_DIR = "warren-data"
 
 
@@ -79,17 +78,18 @@ def _run(
     (home / "burrow.toml").write_text(demo_config(kafka.bootstrap, port), encoding="utf-8")
     log_path = home / "warren.log"
     with _step(console, "Spark and the first verdicts"):
-        warren = parts.enter_context(_warren(home, log_path))
+        command = [sys.executable, "-m", "warren.cli", "run", "--config-dir", str(home)]
+        warren = ChildProcess(command, log_path, cwd=home, grace_s=10)
+        parts.callback(warren.terminate, _STOP_TIMEOUT_S)
         _await_verdicts(home, warren, log_path, workload)
     data = home / _DATA_DIR
     url = f"http://127.0.0.1:{port}"
-    _print(
-        console, f"warren demo ready: {url}, {len(workload.groups)} groups on {kafka.bootstrap}, all files in {home}"
-    )
+    groups = f"{len(workload.groups)} groups on {kafka.bootstrap}"
+    _print(console, f"warren demo ready: {url}, {groups}, all files in {home}")
     _print(console, "Try this in another terminal:")
     stalled = next(group.group for group in workload.groups if isinstance(group, Stalled))
-    for command in example_commands(url, data, stalled):
-        _print(console, f"  {command}")
+    for example in example_commands(url, data, stalled):
+        _print(console, f"  {example}")
     if browser and console.is_terminal:
         webbrowser.open(url)
     until = math.inf if minutes is None else time.monotonic() + minutes * 60
@@ -120,15 +120,17 @@ def _show(console: Console, live: Live | None, snapshot: Snapshot, last: dict[st
 
 def example_commands(url: str, data: Path, group: str) -> list[str]:
     """Commands that show what Warren offers."""
-    return [
-        f"{url}/ in a browser                                  # the dashboard",
-        f"warren groups --data-dir {data}",
-        f"curl {url}/v3/kafka/demo/consumer/{group}/lag        # the same answer as Burrow",
-        f"curl {url}/v3/kafka/demo/consumer/{group}/explain    # the reasons",
-        f"curl '{url}/v3/kafka/demo/lag?status=WARN,ERR'       # all groups with a problem",
-        f"curl {url}/metrics                                   # for Prometheus",
-        f"{url}/docs in a browser                              # the whole API",
-    ]
+    commands = {
+        f"{url}/ in a browser": "the dashboard",
+        f"warren groups --data-dir {data}": "all groups",
+        f"curl {url}/v3/kafka/demo/consumer/{group}/lag": "the same answer as Burrow",
+        f"curl {url}/v3/kafka/demo/consumer/{group}/explain": "the reasons",
+        f"curl '{url}/v3/kafka/demo/lag?status=WARN,ERR'": "all groups with a problem",
+        f"curl {url}/metrics": "for Prometheus",
+        f"{url}/docs in a browser": "the whole API",
+    }
+    width = max(map(len, commands))
+    return [f"{command:{width}}  # {comment}" for command, comment in commands.items()]
 
 
 def _free_port(requested: int | None) -> int:
@@ -181,23 +183,13 @@ def _start_workload(parts: contextlib.ExitStack, workload: DemoWorkload) -> None
             thread.start()
 
 
-@contextlib.contextmanager
-def _warren(home: Path, log_path: Path) -> Iterator[ChildProcess]:
-    command = [sys.executable, "-m", "warren.cli", "run", "--config-dir", str(home)]
-    process = ChildProcess(command, log_path, cwd=home, grace_s=10)
-    try:
-        yield process
-    finally:
-        process.terminate(_STOP_TIMEOUT_S)
-
-
 def _check_alive(warren: ChildProcess, log_path: Path, workload: DemoWorkload) -> None:
     for thread in (*workload.producers, *workload.groups):
         thread.check()
     if warren.exit_code is not None:
-        lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
-        last = "\n".join(lines[-_LOG_LINES:])
-        raise DemoError(f"warren run ended with exit code {warren.exit_code}; the end of its log:\n{last}")
+        raise DemoError(
+            f"warren run ended with exit code {warren.exit_code}; the end of its log:\n{last_lines(log_path)}"
+        )
 
 
 def _await_verdicts(home: Path, warren: ChildProcess, log_path: Path, workload: DemoWorkload) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from confluent_kafka import Consumer, TopicPartition
 
-from warren.demo.workload.consumer_group import MAX_POLL_S, OK, REQUEST_TIMEOUT_S, REWIND, STALL, WARN, ConsumerGroup
+from warren.demo.workload.consumer_group import MAX_POLL_S, REQUEST_TIMEOUT_S, ConsumerGroup
 from warren.demo.workload.thread import Schedule
 
 
@@ -30,19 +30,15 @@ class CommittingGroup(ConsumerGroup):
         """The offset to commit now; `_origins` has the offset and time at which each partition started."""
         raise NotImplementedError
 
-    def _session(self) -> None:
+    def _work(self, consumer: Consumer) -> None:
         self._partitions = []
-        consumer = self._consumer()
-        try:
-            self._join(consumer)
-            schedule = Schedule([self.commit_every_s])
-            while not self._is_done():
-                consumer.poll(schedule.wait_s(MAX_POLL_S))
-                if self._partitions and (not self._origins or schedule.is_due()):
-                    with self._tolerating_errors():
-                        self._commit_round(consumer)
-        finally:
-            consumer.close()
+        self._join(consumer)
+        schedule = Schedule([self.commit_every_s])
+        while not self._is_done():
+            consumer.poll(schedule.wait_s(MAX_POLL_S))
+            if self._partitions and (not self._origins or schedule.is_due()):
+                with self._tolerating_errors():
+                    self._commit_round(consumer)
 
     def _join(self, consumer: Consumer) -> None:
         consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
@@ -71,9 +67,6 @@ class CommittingGroup(ConsumerGroup):
 @dataclass(eq=False, repr=False, kw_only=True)
 class AssignOnly(CommittingGroup):
     """Assigns its partitions to itself, without joining the group, and commits the heads: always OK."""
-
-    expected: ClassVar[frozenset[str]] = OK
-    kind: ClassVar[str] = "assign-only"
 
     def _join(self, consumer: Consumer) -> None:
         self._partitions = sorted(consumer.list_topics(self.topic, REQUEST_TIMEOUT_S).topics[self.topic].partitions)
@@ -108,8 +101,7 @@ class Paced(CommittingGroup):
 class Slow(Paced):
     """Reads less than is produced: WARN. With `behind=0` it is OK while its window contains a lag of about 0."""
 
-    expected: ClassVar[frozenset[str]] = WARN
-    kind: ClassVar[str] = "slow"
+    expected: ClassVar[str] = "WARN"
 
     fraction: float = 0.99
 
@@ -117,9 +109,6 @@ class Slow(Paced):
 @dataclass(eq=False, repr=False, kw_only=True)
 class CatchingUp(Paced):
     """Starts `behind` messages below each head and reads more than is produced: OK."""
-
-    expected: ClassVar[frozenset[str]] = OK
-    kind: ClassVar[str] = "catching-up"
 
     fraction: float = 1.5
     behind: int = 10_000
@@ -129,8 +118,7 @@ class CatchingUp(Paced):
 class Stalled(CommittingGroup):
     """Commits the same offset again and again while the head moves on: STALL."""
 
-    expected: ClassVar[frozenset[str]] = STALL
-    kind: ClassVar[str] = "stalled"
+    expected: ClassVar[str] = "STALL"
 
     def _offset(self, partition: int, head: int, now_s: float) -> int:
         return self._origins[partition][0]
@@ -143,8 +131,7 @@ class Rewinding(CommittingGroup):
     Each time it rewinds one message further, so that no window that contains a rewind ever recovers.
     """
 
-    expected: ClassVar[frozenset[str]] = REWIND
-    kind: ClassVar[str] = "rewinding"
+    expected: ClassVar[str] = "REWIND"
 
     behind: int = 1_000
     every: int = 5

@@ -12,12 +12,6 @@ from warren.demo.workload.thread import CLIENT_LOG, WorkloadThread
 from warren.demo.workload.topics import client_config
 from warren.errors import DemoError
 
-OK = frozenset({"OK"})
-WARN = frozenset({"WARN"})
-STOP = frozenset({"STOP"})
-STALL = frozenset({"STALL"})
-REWIND = frozenset({"REWIND"})
-
 MAX_POLL_S = 0.2
 """The longest time that a consumer waits for messages, and so how soon it notices `stop()`."""
 REQUEST_TIMEOUT_S = 10.0
@@ -27,11 +21,10 @@ REQUEST_TIMEOUT_S = 10.0
 class ConsumerGroup(WorkloadThread):
     """A consumer group on one topic that commits every `commit_every_s`, in the way its class defines.
 
-    `expected` are the verdicts that its partitions may get once it has settled; before, they may be OK as well.
+    `expected` is the verdict of its partitions once it has settled; before, it may be OK as well.
     """
 
-    expected: ClassVar[frozenset[str]] = OK
-    kind: ClassVar[str] = ""
+    expected: ClassVar[str] = "OK"
 
     bootstrap: str
     topic: str
@@ -48,13 +41,13 @@ class ConsumerGroup(WorkloadThread):
 
     @property
     def name(self) -> str:
-        """Its kind and group."""
-        return f"{self.kind} group {self.group}"
+        """Its class and group."""
+        return f"{type(self).__name__} group {self.group}"
 
     @property
-    def expected_group_status(self) -> frozenset[str]:
-        """The statuses that the group may get: STOP, STALL and REWIND of a partition are ERR of the group."""
-        return frozenset("ERR" if status in STOP | STALL | REWIND else status for status in self.expected)
+    def expected_group_status(self) -> str:
+        """The status of the group once it has settled: STOP, STALL and REWIND of a partition are ERR of the group."""
+        return "ERR" if self.expected in ("STOP", "STALL", "REWIND") else self.expected
 
     @property
     def commits(self) -> int:
@@ -78,12 +71,23 @@ class ConsumerGroup(WorkloadThread):
                 self._changed.wait(MAX_POLL_S)
 
     def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
-        """How long after its start the verdict is one of `expected`, for windows of so many commits.
+        """How long after its start the verdict is the `expected` one, for windows of so many commits.
 
         `trigger_s` is the time between two head samples. The sampling error adds to it: a rise that is small compared
         with what is produced between two samples takes longer to be distinguished from noise.
         """
-        return 0.0 if self.expected == OK else (intervals + 1) * self.commit_every_s + 2 * trigger_s
+        return 0.0 if self.expected == "OK" else (intervals + 1) * self.commit_every_s + 2 * trigger_s
+
+    def _session(self) -> None:
+        consumer = self._consumer()
+        try:
+            self._work(consumer)
+        finally:
+            consumer.close()
+
+    def _work(self, consumer: Consumer) -> None:
+        """Subscribe and commit until `_is_done()`."""
+        raise NotImplementedError
 
     def _membership(self) -> dict[str, str | int]:
         return {

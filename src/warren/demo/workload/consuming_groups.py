@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from confluent_kafka import Consumer, TopicPartition
 
-from warren.demo.workload.consumer_group import MAX_POLL_S, OK, STOP, ConsumerGroup
+from warren.demo.workload.consumer_group import MAX_POLL_S, ConsumerGroup
 from warren.demo.workload.thread import Schedule, stop_all
 
 _MAX_MESSAGES_PER_POLL = 5_000
@@ -17,31 +17,23 @@ _MAX_MESSAGES_PER_POLL = 5_000
 class Healthy(ConsumerGroup):
     """Consumes everything and commits its position every `commit_every_s`, even if it has not moved: always OK."""
 
-    kind: ClassVar[str] = "healthy"
-
     _positions: dict[int, int] = field(init=False, default_factory=dict)
 
-    def _session(self) -> None:
+    def _work(self, consumer: Consumer) -> None:
         self._positions = {}
-        consumer = self._consumer()
-        try:
-            consumer.subscribe(
-                [self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-            )
-            self._consume_and_commit(consumer)
-        finally:
-            consumer.close()
-
-    def _commit_gaps_s(self) -> list[float]:
-        return [self.commit_every_s]
-
-    def _consume_and_commit(self, consumer: Consumer) -> None:
+        consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
         schedule = Schedule(self._commit_gaps_s())
         while not self._is_done():
             self._consume(consumer, schedule.wait_s(MAX_POLL_S))
             if schedule.is_due():
                 with self._tolerating_errors():
-                    self._commit(consumer, self._positions)
+                    self._commit_positions(consumer)
+
+    def _commit_gaps_s(self) -> list[float]:
+        return [self.commit_every_s]
+
+    def _commit_positions(self, consumer: Consumer) -> None:
+        self._commit(consumer, self._positions)
 
     def _consume(self, consumer: Consumer, timeout_s: float) -> int:
         """Consume for so long; gives the number of messages."""
@@ -82,8 +74,6 @@ class Healthy(ConsumerGroup):
 class Kip848(Healthy):
     """A healthy group of the consumer protocol of KIP-848 (`group.protocol=consumer`): always OK."""
 
-    kind: ClassVar[str] = "kip848"
-
     def _membership(self) -> dict[str, str | int]:
         return {"group.protocol": "consumer"}
 
@@ -91,8 +81,6 @@ class Kip848(Healthy):
 @dataclass(eq=False, repr=False, kw_only=True)
 class Bursty(Healthy):
     """Keeps up, and every `commit_every_s` commits `burst` times, `gap_s` apart: always OK."""
-
-    kind: ClassVar[str] = "bursty"
 
     commit_every_s: float = 8.0
     burst: int = 4
@@ -111,8 +99,7 @@ class Stopped(Healthy):
     notices when the session times out. `start()` brings it back.
     """
 
-    expected: ClassVar[frozenset[str]] = STOP
-    kind: ClassVar[str] = "stopped"
+    expected: ClassVar[str] = "STOP"
 
     healthy_s: float = 15.0
     leaves: bool = False
@@ -146,9 +133,6 @@ class Stopped(Healthy):
 @dataclass(eq=False, repr=False, kw_only=True)
 class Pair(ConsumerGroup):
     """Two healthy members; every `rebalance_every_s` the second one leaves or comes back: always OK."""
-
-    expected: ClassVar[frozenset[str]] = OK
-    kind: ClassVar[str] = "pair"
 
     rebalance_every_s: float = 20.0
     rebalances: int = field(init=False, default=0)

@@ -2,14 +2,13 @@
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from warren.demo.workload.consumer_group import MAX_POLL_S, REQUEST_TIMEOUT_S
+from warren.demo.workload.consumer_group import REQUEST_TIMEOUT_S
 from warren.demo.workload.consuming_groups import Healthy
-from warren.demo.workload.thread import CLIENT_LOG, Schedule, is_fatal
+from warren.demo.workload.thread import CLIENT_LOG, is_fatal
 from warren.demo.workload.topics import PAYLOAD, client_config
 
 
@@ -20,8 +19,6 @@ class Transactional(Healthy):
     It aborts every `abort_every`-th transaction after sending its offsets, and consumes those messages again.
     """
 
-    kind: ClassVar[str] = "transactional"
-
     output: str
     abort_every: int = 4
     transactions: int = field(init=False, default=0)
@@ -31,13 +28,10 @@ class Transactional(Healthy):
     _restart_positions: dict[int, int] = field(init=False, default_factory=dict)
     _unwritten: int = field(init=False, default=0)
 
-    def _session(self) -> None:
+    def _work(self, consumer: Consumer) -> None:
         self._restart_positions = {}
         self._unwritten = 0
-        super()._session()
-
-    def _consume_and_commit(self, consumer: Consumer) -> None:
-        producer = confluent_kafka.Producer(
+        self._producer = confluent_kafka.Producer(
             {
                 **client_config(self.bootstrap, self.client_id),
                 "transactional.id": f"{self.group}:{self.topic}",
@@ -46,15 +40,18 @@ class Transactional(Healthy):
             },
             logger=CLIENT_LOG,
         )
-        producer.init_transactions(REQUEST_TIMEOUT_S)
-        schedule = Schedule(self._commit_gaps_s())
-        while not self._is_done():
-            self._unwritten += self._consume(consumer, schedule.wait_s(MAX_POLL_S))
-            if schedule.is_due() and self._positions:
-                with self._tolerating_errors():
-                    self._transact(consumer, producer)
+        self._producer.init_transactions(REQUEST_TIMEOUT_S)
+        super()._work(consumer)
 
-    def _transact(self, consumer: Consumer, producer: confluent_kafka.Producer) -> None:
+    def _consume(self, consumer: Consumer, timeout_s: float) -> int:
+        count = super()._consume(consumer, timeout_s)
+        self._unwritten += count
+        return count
+
+    def _commit_positions(self, consumer: Consumer) -> None:
+        if not self._positions:
+            return
+        producer = self._producer
         is_aborted = (self.transactions + 1) % self.abort_every == 0
         offsets = dict(self._positions)
         producer.begin_transaction()

@@ -14,17 +14,9 @@ import pyarrow as pa
 
 from warren.kafka.records.column_reader import Bools, Codes, ColumnReader, FieldSpan, Ints, int32_at, split_versions
 from warren.kafka.records.rejects import Reject
+from warren.kafka.samples import OWNERS
 
-MEMBERS_SCHEMA: Final = pa.schema(
-    [
-        ("record", pa.int64()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("owner", pa.string()),
-        ("client_id", pa.string()),
-    ]
-)
-
+MEMBERS_SCHEMA: Final = pa.schema([("record", pa.int64()), *list(OWNERS)[1:]])
 _GROUP_VERSIONS: Final = range(5)
 _CONSUMER: Final = np.frombuffer(b"consumer", np.uint8)
 
