@@ -80,9 +80,9 @@ def test_without_a_snapshot_the_exit_code_is_2_and_says_what_to_do(
     claimed = Rehearsal(tmp_path, plan(tmp_path))
     claimed.store.publish(claimed.manifest())
     assert main([*command, "--data-dir", str(tmp_path)]) == 2
-    said = capsys.readouterr()
-    assert "wait for the first cycle of `warren run`" in said.err
-    assert said.out == ""
+    lines = capsys.readouterr()
+    assert "wait for the first cycle of `warren run`" in lines.err
+    assert lines.out == ""
 
 
 def test_the_data_directory_comes_from_the_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,8 +100,8 @@ def test_every_mistake_in_the_configuration_is_told(
 ) -> None:
     (tmp_path / "burrow.toml").write_text('[cluster.local]\nclass-name = "kafka"\n[storage.a]\nintervals = "many"\n')
     assert main([*command, "--config-dir", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    errors = said.err + said.out
+    lines = capsys.readouterr()
+    errors = lines.err + lines.out
     assert "servers" in errors
     assert "intervals" in errors
     assert "Traceback" not in errors
@@ -114,10 +114,10 @@ def test_check_says_what_it_understood_and_what_is_odd(tmp_path: Path, capsys: p
     )
     command = ["--config-dir", str(tmp_path), "check"]
     assert main(command) == 0
-    said = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
     odd = f"{tmp_path}/burrow.yaml:5: [cluster.EU] topic-refesh is not a key of this section and is ignored"
-    assert said[:2] == [f"warning: {odd}; did you mean topic-refresh?", f"{tmp_path}/burrow.yaml: 1 warning"]
-    assert said[2:4] == ["cluster EU: kafka:9092, heads every 10 s", "  groups of __consumer_offsets from kafka:9092"]
+    assert lines[:2] == [f"warning: {odd}; did you mean topic-refresh?", f"{tmp_path}/burrow.yaml: 1 warning"]
+    assert lines[2:4] == ["cluster EU: kafka:9092, heads every 10 s", "  groups, from __consumer_offsets of kafka:9092"]
     assert main([*command, "--strict"]) == 1
     assert "cluster EU" not in capsys.readouterr().out
 

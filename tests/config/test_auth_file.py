@@ -53,7 +53,7 @@ def test_a_line_is_an_entry_whose_secret_is_not_kept(line: bytes, entry: Entry) 
         (b"read token sha256:hush", "must have 64 hexadecimal digits after sha256:"),
         (b"read basic me:sha256:", "must have 64 hexadecimal digits after sha256:"),
         (b"read token hush\xff", "must be UTF-8 text"),
-        (b"read token hush\x00", "must be of printable characters"),
+        (b"read token hush\x00", "must have only printable characters"),
         (b"read token older", "is the same as line 1"),
         (f"admin token sha256:{hashlib.sha256(b'older').hexdigest()}".encode(), "is the same as line 1"),
     ],
@@ -67,7 +67,7 @@ def test_a_mistake_is_told_with_its_line_and_without_the_secret(line: bytes, wha
 
 @pytest.mark.parametrize("content", [b"", b"\n# nobody\n"])
 def test_a_file_that_lets_nobody_in_is_a_mistake(content: bytes) -> None:
-    assert parse_entries(content) == ((), ["has no entry, so that nobody could ask"])
+    assert parse_entries(content) == ((), ["has no entry, so nobody could call the API"])
 
 
 @given(st.binary())
@@ -139,6 +139,6 @@ def test_a_mistake_in_the_file_is_one_of_the_configuration(
 def test_the_summary_says_who_may_ask_where(tmp_path: Path) -> None:
     (tmp_path / "auth.txt").write_text("read token a\nread token b\nadmin token c\n")
     *_, last = summary(loaded(tmp_path, SMALLEST))
-    assert last == "HTTP at all interfaces, a free port, for everyone"
+    assert last == "HTTP on all interfaces, a free port, for everyone"
     *_, last = summary(loaded(tmp_path, f'{SMALLEST}[auth]\nfile = "auth.txt"\n[httpserver.x]\naddress = "[::1]:80"'))
-    assert last == f"HTTP at ::1, port 80, for whom {tmp_path}/auth.txt names: 2 read, 1 admin"
+    assert last == f"HTTP on ::1, port 80, for the entries of {tmp_path}/auth.txt: 2 read, 1 admin"

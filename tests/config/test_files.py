@@ -60,7 +60,7 @@ def test_of_several_files_the_toml_one_is_read(tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("burrow.yaml", "cluster: [", "must be YAML: "),
-        ("burrow.yaml", "- cluster", "must hold sections, each with its keys"),
+        ("burrow.yaml", "- cluster", "must contain sections with keys"),
         ("burrow.yaml", "a: &a [*a]", "has no [cluster.NAME] section"),
         ("burrow.json", '{"cluster": }', "must be JSON: "),
         ("burrow.json", "[" * 100_000, "must be JSON: "),

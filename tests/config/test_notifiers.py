@@ -122,5 +122,5 @@ def test_the_summary_says_who_hears_of_what_and_who_notifies(tmp_path: Path) -> 
     )
     assert bot == "notifier bot: slack, groups of 1 routes, from WARN on"
     assert rest == "notifier all: apprise, groups but not ^test, from ERR on"
-    assert lock == "of several Warrens one notifies, by a lock in Kafka"
-    assert place == "incidents are shared in the topic warren-incidents of local"
+    assert lock == "only one of several Warrens notifies, elected by a lock in Kafka"
+    assert place == "incidents are replicated by the topic warren-incidents of local"

@@ -1,6 +1,6 @@
-"""The file of `[auth]`: who may ask, a line each, `ROLE token SECRET` or `ROLE basic USER:PASSWORD`.
+"""The file of `[auth]`: one entry per line, `ROLE token SECRET` or `ROLE basic USER:PASSWORD`.
 
-Only digests of what it says are kept.
+Only digests of the secrets are kept in memory.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ _DIGEST_PREFIX = "sha256:"
 
 
 class Role(IntEnum):
-    """What one may do: `admin` is also allowed all that `read` is."""
+    """What a caller may do; `admin` includes `read`."""
 
     READ = 1
     ADMIN = 2
@@ -20,7 +20,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the file: the role of whoever names himself so and knows the secret."""
+    """A line of the file: the role of callers with this identity and secret, both as digests."""
 
     role: Role
     who: bytes = field(repr=False)
@@ -31,47 +31,47 @@ _ROLES = {role.name.lower(): role for role in Role}
 
 
 def parse_entries(content: bytes) -> tuple[tuple[Entry, ...], list[str]]:
-    """The entries of a file, and its mistakes with their lines, which show nothing of what is written there."""
+    """The entries of a file, and its mistakes with their lines; mistakes never quote the file."""
     entries: dict[tuple[bytes, bytes], tuple[int, Entry]] = {}
     mistakes: list[str] = []
-    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        words = line.strip()
-        if not words or words.startswith(b"#"):
+    for line_number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        text = line.strip()
+        if not text or text.startswith(b"#"):
             continue
         try:
-            entry = _parse_entry(words)
+            entry = _parse_entry(text)
         except ValueError as error:
-            # Of UnicodeDecodeError too only the fact is told, as its text has bytes of the line.
-            what = "must be UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-            mistakes.append(f"line {number}: {what}")
+            # The text of a UnicodeDecodeError quotes bytes of the line.
+            mistake = "must be UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+            mistakes.append(f"line {line_number}: {mistake}")
             continue
-        first, _ = entries.setdefault((entry.who, entry.secret), (number, entry))
-        if first != number:
-            mistakes.append(f"line {number}: is the same as line {first}")
+        first, _ = entries.setdefault((entry.who, entry.secret), (line_number, entry))
+        if first != line_number:
+            mistakes.append(f"line {line_number}: is the same as line {first}")
     if not entries and not mistakes:
-        mistakes.append("has no entry, so that nobody could ask")
+        mistakes.append("has no entry, so nobody could call the API")
     return tuple(entry for _, entry in entries.values()), mistakes
 
 
 def digest_of(secret: bytes) -> bytes:
-    """What is kept of a secret, and compared."""
+    """The digest of a secret, which is kept and compared."""
     return hashlib.sha256(secret).digest()
 
 
 def who_token() -> bytes:
-    """Whoever comes with a token: they have no names."""
+    """The identity of every caller with a token."""
     return digest_of(b"token")
 
 
 def who_basic(user: bytes) -> bytes:
-    """Whoever comes as a user with a password."""
+    """The identity of a user with a password."""
     return digest_of(b"basic " + user)
 
 
 def _parse_entry(line: bytes) -> Entry:
     text = line.decode()
     if not text.replace("\t", " ").isprintable():
-        raise ValueError("must be of printable characters")
+        raise ValueError("must have only printable characters")
     role, kind, secret = (*text.split(None, 2), "", "")[:3]
     if role.lower() not in _ROLES:
         raise ValueError("must begin with read or admin")

@@ -1,5 +1,6 @@
-"""Environment variables that override keys of the file: BURROW_LOGGING_LEVEL is `level` in `[logging]`."""
+"""Environment variables override keys of the file: BURROW_LOGGING_LEVEL overrides `level` of `[logging]`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,20 +10,19 @@ OWN_PREFIX = "WARREN"
 
 
 def variable(prefix: str, *path: str) -> str:
-    """The variable of a key: its section's and its own name in capitals, all other signs as `_`."""
-    words = "_".join((prefix, *path)).upper()
-    return "".join("_" if sign in ".- " else sign for sign in words)
+    """The variable of a key: the names of its section and itself in capitals, with `_` for `.`, `-` and spaces."""
+    return re.sub(r"[.\- ]", "_", "_".join((prefix, *path)).upper())
 
 
 def overrides(
     path: Sequence[str], keys: Mapping[str, Key], prefixes: Sequence[str], environ: Mapping[str, str]
 ) -> dict[str, tuple[str, Any]]:
-    """For each key of a section that the environment sets: the variable, and its value; an empty one sets nothing."""
-    found: dict[str, tuple[str, Any]] = {}
+    """The keys of a section that the environment sets, with the variable and its value; an empty one sets nothing."""
+    values: dict[str, tuple[str, Any]] = {}
     for key in keys.values():
-        for name in (key.formerly, key.name):
+        for name in filter(None, (key.formerly, key.name)):
             for prefix in prefixes:
-                said = environ.get(variable(prefix, *path, name), "") if name else ""
-                if name and said:
-                    found[key.name] = variable(prefix, *path, name), key.check.from_text(said)
-    return found
+                text = environ.get(variable(prefix, *path, name), "")
+                if text:
+                    values[key.name] = variable(prefix, *path, name), key.check.from_text(text)
+    return values

@@ -1,4 +1,4 @@
-"""Everything there is to say about a configuration file, each with its place in it."""
+"""What is reported about a configuration, each with its file, line and section."""
 
 import json
 import re
@@ -9,56 +9,53 @@ from pathlib import Path
 
 from warren.config.files import TablePath
 
-_SHOWN_CHARS = 120
+_MAX_CHARS = 120
 
 
 @dataclass
 class Findings:
-    """What there is to say: mistakes forbid a start, warnings may hide a mistake, notes only inform."""
+    """Mistakes prevent a start, warnings are probably mistakes, notes only inform."""
 
     file: Path
     lines: Mapping[TablePath, int] = field(default_factory=dict)
     variables: dict[TablePath, str] = field(default_factory=dict)
-    """The environment variable that each key comes from which the file does not hold, or holds in vain."""
+    """The environment variables that set keys, by section and key."""
     mistakes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def mistake(self, what: str, path: TablePath = (), key: str | None = None) -> None:
-        """Write down a mistake in the file, in one of its tables, or in a key of that table."""
-        self.mistakes.append(self._said_at(path, key, what))
+        """Report a mistake in the file, in a section, or in a key of that section."""
+        self.mistakes.append(self._located(path, key, what))
 
     def warning(self, what: str, path: TablePath = (), key: str | None = None) -> None:
-        """Write down what is probably not meant."""
-        self.warnings.append(self._said_at(path, key, what))
+        """Report what is probably not intended."""
+        self.warnings.append(self._located(path, key, what))
 
     def note(self, what: str, path: TablePath = (), key: str | None = None) -> None:
-        """Write down what is good to know."""
-        self.notes.append(self._said_at(path, key, what))
+        """Report what is good to know."""
+        self.notes.append(self._located(path, key, what))
 
-    def _said_at(self, path: TablePath, key: str | None, what: str) -> str:
+    def _located(self, path: TablePath, key: str | None, what: str) -> str:
         if key and (*path, key) in self.variables:
             return f"environment variable {self.variables[*path, key]} {what}"
         line = self.lines.get((*path, key) if key else path) or self.lines.get(path)
-        words = [f"{self.file}:{line}:" if line else f"{self.file}:"]
-        words += [f"[{'.'.join(map(_bare_or_quoted, path))}]"] if path else []
-        words += [_bare_or_quoted(key)] if key else []
-        return f"{' '.join(words)} {what}"
+        parts = [f"{self.file}:{line}:" if line else f"{self.file}:"]
+        parts += [f"[{'.'.join(map(_bare_or_quoted, path))}]"] if path else []
+        parts += [_bare_or_quoted(key)] if key else []
+        return f"{' '.join(parts)} {what}"
 
 
 def shown(value: object) -> str:
-    """A value of the file as it may stand in a message: one line, not too long, of a table only the names in it."""
-    words = json.dumps(_names_alone(value), ensure_ascii=False, default=str)
-    return words if len(words) <= _SHOWN_CHARS else f"{words[:_SHOWN_CHARS]}…"
-
-
-def _names_alone(value: object) -> object:
-    # What a table holds may be secret under any name.
-    return dict.fromkeys(value, "…") if isinstance(value, dict) else value
+    """A value as messages show it: on one line, shortened, and of a table only the keys."""
+    # Any value of a table may be a secret.
+    keys_only = dict.fromkeys(value, "…") if isinstance(value, dict) else value
+    text = json.dumps(keys_only, ensure_ascii=False, default=str)
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint to the known name that is most like this one, or nothing."""
+    """A hint to the most similar known name, or nothing."""
     nearest = get_close_matches(name, list(known), n=1, cutoff=0.75)
     return f"; did you mean {nearest[0]}?" if nearest else ""
 

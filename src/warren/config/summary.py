@@ -1,4 +1,4 @@
-"""What was understood of a configuration, in lines for people."""
+"""A configuration in words, as `warren check` prints it."""
 
 from collections.abc import Iterator
 
@@ -10,59 +10,60 @@ from warren.domain.status import Status
 
 
 def summary(config: Config) -> Iterator[str]:
-    """Every section that matters, a line each."""
+    """One line per section that matters."""
     for cluster in config.clusters.values():
         yield f"cluster {cluster.name}: {', '.join(cluster.servers)}, heads every {cluster.offset_refresh} s"
         for consumer in config.consumers.values():
             if consumer.cluster == cluster.name:
-                yield f"  groups of {consumer.offsets_topic}{_wanted(consumer)} from {', '.join(consumer.servers)}"
+                servers = ", ".join(consumer.servers)
+                yield f"  groups{_filter(consumer)}, from {consumer.offsets_topic} of {servers}"
     storage, evaluator, pipeline = config.storage, config.evaluator, config.pipeline
-    yield f"windows: {storage.intervals} commits, silent groups leave after {storage.expire_group} s"
+    yield f"windows: {storage.intervals} commits; groups without commits expire after {storage.expire_group} s"
     yield f"verdicts: minimum-complete {evaluator.minimum_complete:g}, allowed-lag {evaluator.allowed_lag}"
-    yield f"a cycle every {pipeline.trigger:g} s on Spark at {pipeline.master}, data in {pipeline.data_dir}"
+    yield f"pipeline: a cycle every {pipeline.trigger:g} s on Spark at {pipeline.master}, data in {pipeline.data_dir}"
     for server in config.listeners.values():
         port = f"port {server.port}" if server.port else "a free port"
-        yield f"HTTP{'S' if server.tls else ''} at {server.host or 'all interfaces'}, {port}, for {_askers(config)}"
-    yield from _notifying(config)
+        yield f"HTTP{'S' if server.tls else ''} on {server.host or 'all interfaces'}, {port}, for {_callers(config)}"
+    yield from _notifiers(config)
     for sink in config.sinks.values():
-        yield f"sink {sink.name}: {sink.class_name}, {', and '.join(_sent(sink))}"
+        yield f"sink {sink.name}: {sink.class_name}, {', and '.join(_content(sink))}"
 
 
-def _notifying(config: Config) -> Iterator[str]:
+def _notifiers(config: Config) -> Iterator[str]:
     for notifier in config.notifiers.values():
-        named = [route for route in config.routes if notifier.name in route.notifiers]
-        whom = f"groups of {len(named)} routes" if named else f"groups{_wanted(notifier)}"
-        yield f"notifier {notifier.name}: {notifier.class_name}, {whom}, from {Status(notifier.threshold).name} on"
+        routes = [route for route in config.routes if notifier.name in route.notifiers]
+        groups = f"groups of {len(routes)} routes" if routes else f"groups{_filter(notifier)}"
+        yield f"notifier {notifier.name}: {notifier.class_name}, {groups}, from {Status(notifier.threshold).name} on"
     if config.has_leader_election:
         where = f"ZooKeeper at {', '.join(config.zookeeper.servers)}" if config.zookeeper else "Kafka"
-        yield f"of several Warrens one notifies, by a lock in {where}"
+        yield f"only one of several Warrens notifies, elected by a lock in {where}"
     if config.has_replicated_incidents:
         cluster = config.incidents.cluster or next(iter(config.clusters))
-        yield f"incidents are shared in the topic {config.incidents.topic} of {cluster}"
+        yield f"incidents are replicated by the topic {config.incidents.topic} of {cluster}"
 
 
-def _sent(sink: Sink) -> Iterator[str]:
+def _content(sink: Sink) -> Iterator[str]:
     if not isinstance(sink, KafkaSink) or sink.topic:
         yield f"down to each {sink.detail}, every {sink.interval:g} s"
     if isinstance(sink, KafkaSink) and sink.changes_topic:
         yield f"changes of verdicts to {sink.changes_topic}"
 
 
-def _askers(config: Config) -> str:
+def _callers(config: Config) -> str:
     if config.auth is None:
         return "everyone"
     roles = [entry.role for entry in config.auth.entries]
-    return f"whom {config.auth.file} names: {roles.count(Role.READ)} read, {roles.count(Role.ADMIN)} admin"
+    return f"the entries of {config.auth.file}: {roles.count(Role.READ)} read, {roles.count(Role.ADMIN)} admin"
 
 
-def _wanted(section: Consumer | Notifier) -> str:
+def _filter(section: Consumer | Notifier) -> str:
     allowed = f" that match {section.group_allowlist}" if section.group_allowlist else ""
     denied = f" but not {section.group_denylist}" if section.group_denylist else ""
     return allowed + denied
 
 
 def verdict(findings: Findings) -> str:
-    """How many findings of each kind there are."""
+    """The number of mistakes, warnings and notes."""
     counts = {"mistake": len(findings.mistakes), "warning": len(findings.warnings), "note": len(findings.notes)}
-    said = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count]
-    return f"{findings.file}: {', '.join(said) or 'no mistake'}"
+    counted = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count]
+    return f"{findings.file}: {', '.join(counted) or 'no mistake'}"
