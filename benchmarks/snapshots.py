@@ -12,12 +12,12 @@ import pyarrow as pa
 from benchmarks.load import PARTITIONS_PER_GROUP, group_name, topic_name
 from warren.domain.rules import Limits
 from warren.kafka.samples import ClusterSample, Topic
-from warren.pipeline.head_files import HeadFiles, thinned
-from warren.pipeline.judge import judge_buckets
-from warren.pipeline.next_manifest import from_summary
+from warren.pipeline.bucket_result import decode_result
+from warren.pipeline.flow import judge_buckets
+from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.plan import CyclePlan, PlannedCluster
-from warren.pipeline.schemas import COMMITS, OWNERS, Piece
-from warren.pipeline.shuffle import piece, pieces_of
+from warren.pipeline.schemas import COMMITS, OWNERS, TableKind
+from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
 from warren.snapshot.store import Store
 
@@ -50,14 +50,13 @@ def record(
         sample = _heads(cluster, groups, per_group, cycle, now_ms)
         heads = (*heads, head_files.write(plan.sequence + 1, [cluster], {cluster: sample}))
         head_files.published()
-        plan = replace(plan, sequence=plan.sequence + 1, now_ms=now_ms, heads=thinned(heads, now_ms))
-        pieces = [piece(bucket, Piece.NOTHING, OWNERS.empty_table(), plan) for bucket in range(BUCKETS)]
-        pieces += pieces_of(_commits(groups, per_group, cycle, now_ms - 1_000), Piece.COMMITS, plan)
+        plan = replace(plan, sequence=plan.sequence + 1, now_ms=now_ms, heads=thin_history(heads, now_ms))
+        tables = {TableKind.COMMITS: _commits(groups, per_group, cycle, now_ms - 1_000)}
         if cycle == 0:
-            pieces += pieces_of(_owners(groups, per_group), Piece.OWNERS, plan)
-        answers = {row["bucket"]: row["summary"] for b in judge_buckets(plan)(pieces) for row in b.to_pylist()}
-        outcomes = [from_summary(answers[bucket]) for bucket in range(BUCKETS)]
-        plan = replace(plan, state=tuple(outcome.bucket for outcome in outcomes))
+            tables[TableKind.OWNERS] = _owners(groups, per_group)
+        batches = [call_buckets(plan), *address_tables(tables, plan)]
+        results = {row["bucket"]: row["result"] for b in judge_buckets(plan)(batches) for row in b.to_pylist()}
+        plan = replace(plan, state=tuple(decode_result(results[bucket]).bucket for bucket in range(BUCKETS)))
         state = ClusterState(None, None, False, {}, False, now_ms, None, {}, {}, 0, "OK")
         manifest = Manifest(
             plan.sequence, None, 1, now_ms, INTERVALS, 0.0, 0, 10_000, plan.state, plan.heads, {cluster: state}

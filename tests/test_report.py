@@ -26,7 +26,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cycles = Rehearsal(root, plan(root, clusters=clusters, slots=(0, 1)))
     for n in range(4):
         at = NOW + n * TRIGGER
-        cycles.look(
+        cycles.sample(
             at, {"local": {"clicks": [1_000 + 10 * n, 0], "orders": [1_000, 1_000]}, "other": {"orders": [500]}}
         )
         offsets = {"healthy": 1_000, "[red]odd[/red]": 1_000, "stalled": 100, "slow": 1_000, "worse": 50}
@@ -162,7 +162,7 @@ def test_mistakes_are_told(run: Any, name: str, arguments: Sequence[str], messag
 def test_verdicts_of_windows_that_moved_on_still_have_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cycles = Rehearsal(tmp_path, plan(tmp_path))
     for n, offset in enumerate((500, 100)):
-        cycles.look(NOW + n * TRIGGER, {"local": {"t": [1_000]}})
+        cycles.sample(NOW + n * TRIGGER, {"local": {"t": [1_000]}})
         cycles.cycle(NOW + n * TRIGGER, [Commit("g", "t", 0, offset, NOW + n * TRIGGER, n)])
     # After a restart the cluster is read on, but not judged until all is read.
     waiting = (replace(cycles.plan.clusters[0], is_judged=False),)

@@ -131,7 +131,8 @@ def _judge_alike(cases: list[Case], intervals: int, limits: Limits) -> Iterator[
     evidence = Evidence(
         current_lag=np.full(len(cases), UNKNOWN, dtype=np.int64),
         recent_head=np.full(len(cases), UNKNOWN, dtype=np.int64),
-        is_recent_whole=np.ones(len(cases), dtype=np.bool_),
+        is_recent_complete=np.ones(len(cases), dtype=np.bool_),
+        is_tail_verified=np.ones(len(cases), dtype=np.bool_),
         trend_floor=np.full(len(cases), UNKNOWN, dtype=np.float64),
     )
     now_ms = np.zeros(len(cases), dtype=np.int64)

@@ -29,7 +29,7 @@ LOOKS = (100_000, 110_000)
 def test_skew_by_example(name: str, newest_ms: list[int], expected: int) -> None:
     skew = ClockSkew()
     for newest in newest_ms:
-        skew = skew.seen(newest, *LOOKS)
+        skew = skew.updated(newest, *LOOKS)
     assert skew.ms == expected, name
 
 
@@ -41,6 +41,6 @@ def test_a_steady_skew_is_never_overdone(skew_ms: int, looks: list[list[int]]) -
     skew = ClockSkew()
     for number, made in enumerate(looks):
         begin = number * 10_000
-        skew = skew.seen(begin + max(made) + skew_ms, begin, begin + 10_000)
+        skew = skew.updated(begin + max(made) + skew_ms, begin, begin + 10_000)
         assert skew.low <= skew_ms
         assert min(0, skew_ms) <= skew.ms <= max(0, skew_ms)

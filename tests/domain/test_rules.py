@@ -29,12 +29,13 @@ class Case:
     times_ms: Sequence[int] | None = None
     now_ms: int | None = None
     recent_heads: Sequence[int] = (1_000_000,)
-    is_recent_whole: bool = True
+    is_recent_complete: bool = True
     limits: Limits = field(default_factory=Limits)
     intervals: int = 10
     spread: Sequence[tuple[int, int]] | None = None
     trend_floor: float = UNKNOWN
     elapsed_ms: int = 0
+    is_tail_verified: bool = True
 
     @property
     def times(self) -> list[int]:
@@ -67,8 +68,9 @@ def judged(cases: Sequence[Case]) -> Verdicts:
     evidence = Evidence(
         np.array([UNKNOWN if case.current_lag is None else case.current_lag for case in cases], np.int64),
         np.array([min(case.recent_heads, default=UNKNOWN) for case in cases], np.int64),
-        np.array([case.is_recent_whole for case in cases], np.bool_),
+        np.array([case.is_recent_complete for case in cases], np.bool_),
         np.array([case.trend_floor for case in cases], np.float64),
+        np.array([case.is_tail_verified for case in cases], np.bool_),
         cases[0].elapsed_ms,
     )
     return judge(windows, evidence, np.array([case.now for case in cases], np.int64), cases[0].limits)
@@ -171,15 +173,15 @@ LADDER = {
     "one commit, silent ever since": (Case((10,), (5,), now_ms=T + 1), Reason.STOPPED),
     "one commit, just now": (Case((10,), (5,), now_ms=T), Reason.STALLED),
     "one commit, silent, but the recent past is not whole": (
-        Case((10,), (5,), now_ms=T + 1, is_recent_whole=False),
+        Case((10,), (5,), now_ms=T + 1, is_recent_complete=False),
         Reason.TOO_LITTLE_KNOWN,
     ),
     "silent since before we first looked": (
-        Case((10, 20), (None, None), now_ms=T + 99 * MINUTE, is_recent_whole=False),
+        Case((10, 20), (None, None), now_ms=T + 99 * MINUTE, is_recent_complete=False),
         Reason.TOO_LITTLE_KNOWN,
     ),
     "two commits, silent, though the recent past is not whole": (
-        Case((10, 20), (5, 5), now_ms=T + 99 * MINUTE, is_recent_whole=False),
+        Case((10, 20), (5, 5), now_ms=T + 99 * MINUTE, is_recent_complete=False),
         Reason.STOPPED,
     ),
     "silence hides a rewind": (Case((50, 20), (5, 5), now_ms=T + 99 * MINUTE), Reason.STOPPED),
@@ -224,6 +226,11 @@ LADDER = {
     "one known lag, offsets rising": (Case((10, 20, 30), (None, None, 5)), Reason.TOO_LITTLE_KNOWN),
     "one known lag of 0": (Case((10, 20, 30), (None, None, 0)), Reason.WAS_CAUGHT_UP),
     "two known lags": (Case((10, 20, 30), (None, 5, 5)), Reason.FALLING_BEHIND),
+    # tails that may hold only transaction markers
+    "slow by a short, unverified lag": (Case(current_lag=100, is_tail_verified=False), Reason.TAIL_IN_DOUBT),
+    "slow by more than a short lag": (Case(current_lag=101, is_tail_verified=False), Reason.FALLING_BEHIND),
+    "stopped at an unverified tail": (Case(now_ms=T + 99 * MINUTE, is_tail_verified=False), Reason.TAIL_IN_DOUBT),
+    "a good verdict needs no verified tail": (Case(lags=ONE_FALL, is_tail_verified=False), Reason.LAG_FELL),
 }  # fmt: skip
 
 
@@ -253,7 +260,7 @@ def test_complete_is_the_filled_share_as_float32() -> None:
 
 def test_no_partitions_at_all() -> None:
     nothing = np.zeros(0, np.int64)
-    evidence = Evidence(nothing, nothing, nothing > 0, nothing.astype(np.float64))
+    evidence = Evidence(nothing, nothing, nothing > 0, nothing.astype(np.float64), nothing > 0)
     verdicts = judge(empty(0, 10), evidence, nothing, Limits())
     assert verdicts.status.size == verdicts.reason.size == verdicts.complete.size == 0
 

@@ -44,7 +44,7 @@ class Past:
     def judge(self, at_ms: int, head: int) -> bool:
         """A cycle in which everyone commits 100, and its snapshot in the history."""
         self.order += 1
-        self.cycles.look(at_ms, {name: {"t": [head]} for name in ("one", "two")})
+        self.cycles.sample(at_ms, {name: {"t": [head]} for name in ("one", "two")})
         self.cycles.cycle(
             at_ms, [Commit(group, "t", 0, 100, at_ms - 10, self.order, c) for group in "ab" for c in (0, 1)]
         )
@@ -282,7 +282,7 @@ def test_the_follower_writes_beside_the_cycle_and_survives_what_it_cannot_read(p
     store = past.cycles.store
     follower = SnapshotFollower("history", store, lambda snapshot: past.writer.follow(snapshot.manifest))
     past.order += 1
-    past.cycles.look(START, {name: {"t": [100]} for name in ("one", "two")})
+    past.cycles.sample(START, {name: {"t": [100]} for name in ("one", "two")})
     past.cycles.cycle(START, [Commit("a", "t", 0, 100, START - 10, 1, 0)])
     good = past.cycles.manifest()
     removed = replace(past.cycles.manifest(now_ms=START + MINUTE), sequence=good.sequence + 1)

@@ -1,6 +1,5 @@
-"""Cycles without Spark and Kafka: plans, raw records and pieces made by hand, and buckets judged in-process."""
+"""Cycles without Spark and Kafka: plans, raw records and commits made by hand, and buckets judged in-process."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,29 +13,16 @@ from warren.domain.matching import GroupFilter
 from warren.domain.rules import Limits
 from warren.domain.windows import UNKNOWN
 from warren.kafka.samples import ClusterSample, Topic
-from warren.pipeline.decode import to_pieces
-from warren.pipeline.head_files import HeadFiles, thinned
-from warren.pipeline.judge import judge_buckets
+from warren.pipeline.bucket_result import BucketResult, decode_result
+from warren.pipeline.flow import judge_buckets, map_records
+from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource
-from warren.pipeline.schemas import COMMITS, OWNERS, SEEDS, Piece
-from warren.pipeline.shuffle import pieces_of
-from warren.snapshot.manifest import Bucket, ClusterState, File, HeadSample, Manifest
+from warren.pipeline.schemas import COMMITS, OWNERS, RAW_RECORDS, SEEDS, TableKind
+from warren.pipeline.shuffle import address_tables, call_buckets
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
 from warren.snapshot.store import Store
 
 NOW = 1_700_000_000_000
-
-_RAW = pa.schema(
-    [
-        ("source", pa.int32()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
-
-
-_PIECES = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("what", pa.int32()), ("piece", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -52,8 +38,8 @@ class Record:
 
 def raw(records: Iterable[Record]) -> pa.RecordBatch:
     """Records as a batch of Spark's."""
-    rows = [{name: getattr(record, name) for name in _RAW.names} for record in records]
-    return pa.RecordBatch.from_pylist(rows, schema=_RAW)
+    rows = [{name: getattr(record, name) for name in RAW_RECORDS.names} for record in records]
+    return pa.RecordBatch.from_pylist(rows, schema=RAW_RECORDS)
 
 
 def plan(root: Path, **changes: Any) -> CyclePlan:
@@ -75,24 +61,24 @@ def plan(root: Path, **changes: Any) -> CyclePlan:
     return replace(made, **changes)
 
 
-def opened(batches: Iterable[pa.RecordBatch]) -> dict[Piece, dict[int, list[dict[str, Any]]]]:
-    """What pieces hold: by kind and bucket, rows as dictionaries."""
-    found: dict[Piece, dict[int, list[dict[str, Any]]]] = {what: {} for what in Piece}
+def addressed_rows(batches: Iterable[pa.RecordBatch]) -> dict[TableKind, dict[int, list[dict[str, Any]]]]:
+    """What addressed tables hold: by kind and bucket, rows as dictionaries."""
+    rows_of: dict[TableKind, dict[int, list[dict[str, Any]]]] = {kind: {} for kind in TableKind}
     for row in (row for batch in batches for row in batch.to_pylist()):
-        table = pa.ipc.open_stream(row["piece"]).read_all()
-        found[Piece(row["what"])].setdefault(row["bucket"], []).extend(table.to_pylist())
-    return found
+        table = pa.ipc.open_stream(row["table"]).read_all()
+        rows_of[TableKind(row["kind"])].setdefault(row["bucket"], []).extend(table.to_pylist())
+    return rows_of
 
 
-def compacted(made: CyclePlan, *batches: Sequence[Record]) -> dict[Piece, list[dict[str, Any]]]:
-    """Records through the map side, as rows by kind; every group must be in its own bucket."""
-    pieces = opened(to_pieces(made)(raw(records) for records in batches))
-    for what in (Piece.COMMITS, Piece.OWNERS):
-        for bucket, rows in pieces[what].items():
+def mapped(made: CyclePlan, *batches: Sequence[Record]) -> dict[TableKind, list[dict[str, Any]]]:
+    """Records after the map steps, as rows by kind; every group must be in its own bucket."""
+    rows_of = addressed_rows(map_records(made)(raw(records) for records in batches))
+    for kind in (TableKind.COMMITS, TableKind.OWNERS):
+        for bucket, rows in rows_of[kind].items():
             for row in rows:
                 cluster = made.clusters[row["cluster"]].name
                 assert bucket_of(cluster, pa.array([row["group"]]), made.buckets).tolist() == [bucket]
-    return {what: [row for rows in held.values() for row in rows] for what, held in pieces.items()}
+    return {kind: [row for rows in by_bucket.values() for row in rows] for kind, by_bucket in rows_of.items()}
 
 
 @dataclass(frozen=True)
@@ -135,14 +121,16 @@ class Rehearsal:
     heads: list[HeadSample] = field(default_factory=list)
     head_files: HeadFiles = field(init=False)
     store: Store = field(init=False)
-    summaries: dict[int, dict[str, Any]] = field(default_factory=dict)
+    results: dict[int, BucketResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.store = Store(self.root)
         self.store.create()
         self.head_files = HeadFiles(self.store, None)
 
-    def look(self, now_ms: int, heads: Mapping[str, Mapping[str, Sequence[int]]], ids: Mapping[str, str] = {}) -> None:
+    def sample(
+        self, now_ms: int, heads: Mapping[str, Mapping[str, Sequence[int]]], ids: Mapping[str, str] = {}
+    ) -> None:
         """Sample heads: cluster, topic, the head of each partition."""
         samples = {}
         for cluster, topics in heads.items():
@@ -169,16 +157,17 @@ class Rehearsal:
     ) -> dict[tuple[str, str, str, int], dict[str, Any]]:
         """Judge all buckets once and give the partitions by name."""
         made = replace(
-            self.plan, sequence=self.plan.sequence + 1, now_ms=now_ms, heads=thinned(self.heads, now_ms), **changes
+            self.plan, sequence=self.plan.sequence + 1, now_ms=now_ms, heads=thin_history(self.heads, now_ms), **changes
         )
-        calls = [{"slot": slot, "bucket": bucket, "what": 0} for bucket, slot in enumerate(made.slots)]
-        pieces = [pa.RecordBatch.from_pylist(calls, schema=_PIECES)]
-        pieces += pieces_of(commits_table(commits), Piece.COMMITS, made)
-        pieces += pieces_of(pa.Table.from_pylist(list(owners), schema=OWNERS), Piece.OWNERS, made)
-        pieces += pieces_of(pa.Table.from_pylist(list(seeds), schema=SEEDS), Piece.SEEDS, made)
-        answers = [row for batch in judge_buckets(made)(pieces) for row in batch.to_pylist()]
-        self.summaries = {row["bucket"]: json.loads(row["summary"]) for row in answers}
-        buckets = tuple(to_bucket(self.summaries[number]["bucket"]) for number in range(made.buckets))
+        tables = {
+            TableKind.COMMITS: commits_table(commits),
+            TableKind.OWNERS: pa.Table.from_pylist(list(owners), schema=OWNERS),
+            TableKind.SEEDS: pa.Table.from_pylist(list(seeds), schema=SEEDS),
+        }
+        batches = [call_buckets(made), *address_tables(tables, made)]
+        rows = [row for batch in judge_buckets(made)(batches) for row in batch.to_pylist()]
+        self.results = {row["bucket"]: decode_result(row["result"]) for row in rows}
+        buckets = tuple(self.results[number].bucket for number in range(made.buckets))
         self.plan = replace(made, state=buckets)
         return self.partitions()
 
@@ -199,11 +188,6 @@ class Rehearsal:
     def manifest(self, **changes: Any) -> Manifest:
         """A manifest of what was judged last."""
         return manifest(self.plan, heads=tuple(self.heads), **changes)
-
-
-def to_bucket(held: Mapping[str, Any]) -> Bucket:
-    """A bucket's files from a task's answer."""
-    return Bucket(File(**held["partitions"]), File(**held["groups"]), held["partition_rows"], held["group_rows"])
 
 
 def cluster_state(**changes: Any) -> ClusterState:

@@ -169,7 +169,7 @@ class Town:
         """One more cycle: cluster, group, topic, partition and offset of each commit."""
         self.now_ms += 1000
         topics = {"orders": [head, head, head], "audit": [head, UNKNOWN], "unread": [7]}
-        self.cycles.look(self.now_ms, {"one": topics, "two": topics})
+        self.cycles.sample(self.now_ms, {"one": topics, "two": topics})
         made = []
         for cluster, group, topic, partition, offset in commits:
             self._order += 1

@@ -17,17 +17,17 @@ from warren.errors import Fenced
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.judge import judge_buckets
+from warren.pipeline.deletion_requests import MAX_COMMIT_DELAY_MS
+from warren.pipeline.flow import judge_buckets
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.planner import ON_ITS_WAY_MS
-from warren.pipeline.schemas import Piece
-from warren.pipeline.shuffle import pieces_of
+from warren.pipeline.schemas import TableKind
+from warren.pipeline.shuffle import address_tables
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import SnapshotReader
 from warren.snapshot.requests import RequestKind, RequestQueue
 from warren.snapshot.store import Store
 
-LATE = NOW + 1 + ON_ITS_WAY_MS
+LATE = NOW + 1 + MAX_COMMIT_DELAY_MS
 
 
 class Stage:
@@ -71,8 +71,8 @@ class Stage:
 
     def _flow(self, _: Any, scans: Sequence[Any], extra: pa.Table, plan: CyclePlan) -> SimpleNamespace:
         commits = commits_table(self._commits if scans else [])
-        pieces = [*extra.to_batches(), *pieces_of(commits, Piece.COMMITS, plan)]
-        rows = [row for batch in judge_buckets(plan)(pieces) for row in batch.to_pylist()]
+        batches = [*extra.to_batches(), *address_tables({TableKind.COMMITS: commits}, plan)]
+        rows = [row for batch in judge_buckets(plan)(batches) for row in batch.to_pylist()]
         return SimpleNamespace(collect=lambda: [SimpleNamespace(**row) for row in rows])
 
     def run(self, now_ms: int, *commits: tuple[str, int]) -> Manifest:

@@ -6,14 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.kit.plans import Record, compacted, opened, plan, raw
+from tests.kit.plans import Record, addressed_rows, mapped, plan, raw
 from tests.kit.records import Member, assignment, commit_key, commit_value, group_key, group_value, member_key
 from warren.domain.matching import GroupFilter
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.pipeline import decode
-from warren.pipeline.decode import keep_wanted, to_pieces
+from warren.pipeline.flow import map_records
 from warren.pipeline.plan import PlannedCluster, PlannedSource
-from warren.pipeline.schemas import COMMITS, OWNERS, RAW, REJECTS, SEEDS, Piece
+from warren.pipeline.schemas import COMMITS, OWNERS, RAW_RECORDS, REJECTS, SEEDS, TableKind, spark_schema
+from warren.pipeline.wanted import keep_wanted_groups
 
 ROOT = Path("nowhere")
 T = 1_700_000_000_000
@@ -43,45 +44,45 @@ def owned(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def test_raw_records_have_the_schema_that_spark_reads() -> None:
     batch = raw([commit(1)])
-    assert [(f.name, f.dataType.simpleString()) for f in RAW] == [
+    assert [(f.name, f.dataType.simpleString()) for f in spark_schema(RAW_RECORDS)] == [
         (f.name, {pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}[f.type]) for f in batch.schema
     ]
 
 
-def test_no_records_make_no_pieces() -> None:
-    assert list(to_pieces(plan(ROOT))([])) == []
-    assert list(to_pieces(plan(ROOT))([raw([])])) == []
+def test_no_records_make_no_tables() -> None:
+    assert list(map_records(plan(ROOT))([])) == []
+    assert list(map_records(plan(ROOT))([raw([])])) == []
 
 
 def test_commits_are_decoded_with_their_time_and_order() -> None:
-    pieces = compacted(plan(ROOT), [commit(1), commit(2, partition=3), commit(5, "h", "ü")])
-    assert pieces[Piece.COMMITS] == [
+    rows_of = mapped(plan(ROOT), [commit(1), commit(2, partition=3), commit(5, "h", "ü")])
+    assert rows_of[TableKind.COMMITS] == [
         {
             "cluster": 0, "group": group, "topic": topic, "partition": partition,
             "offset": order * 10, "time_ms": T + order, "order": order, "is_tombstone": False,
         }
         for order, group, topic, partition in ((1, "g", "t", 0), (2, "g", "t", 3), (5, "h", "ü", 0))
     ]  # fmt: skip
-    assert pieces[Piece.OWNERS] == pieces[Piece.REJECTS] == []
+    assert rows_of[TableKind.OWNERS] == rows_of[TableKind.REJECTS] == []
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_commit(version: int) -> None:
     record = Record(7, commit_key("g", "t", 1, min(version, 1)), commit_value(42, T, version, metadata="m" * 200))
-    assert shown(compacted(plan(ROOT), [record])[Piece.COMMITS]) == [("g", "t", 1, 42, 7, False)]
+    assert shown(mapped(plan(ROOT), [record])[TableKind.COMMITS]) == [("g", "t", 1, 42, 7, False)]
 
 
 def test_only_what_the_windows_need_is_passed_on() -> None:
     made = plan(ROOT, intervals=3)
     batches = [[commit(order) for order in range(start, start + 4)] for start in (1, 5, 9)]
-    assert [row[4] for row in shown(compacted(made, *batches)[Piece.COMMITS])] == [10, 11, 12]
+    assert [row[4] for row in shown(mapped(made, *batches)[TableKind.COMMITS])] == [10, 11, 12]
 
 
 def test_a_task_that_gathers_much_compacts_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "COMPACT_AT", 5)
     made = plan(ROOT, intervals=2)
     batches = [[commit(order, f"g{order % 3}")] for order in range(1, 40)]
-    assert [row[4] for row in shown(compacted(made, *batches)[Piece.COMMITS])] == [34, 35, 36, 37, 38, 39]
+    assert [row[4] for row in shown(mapped(made, *batches)[TableKind.COMMITS])] == [34, 35, 36, 37, 38, 39]
 
 
 def test_commits_of_one_key_from_several_sources_are_kept_apart() -> None:
@@ -93,12 +94,12 @@ def test_commits_of_one_key_from_several_sources_are_kept_apart() -> None:
         slots=tuple(range(4)),
     )
     records = [commit(order, source=source) for order in range(1, 5) for source in (0, 1)]
-    rows = compacted(made, records[:3], records[3:])[Piece.COMMITS]
+    rows = mapped(made, records[:3], records[3:])[TableKind.COMMITS]
     assert sorted((row["cluster"], row["order"]) for row in rows) == [(0, 3), (0, 4), (1, 3), (1, 4)]
 
 
 def test_a_tombstone_takes_what_is_older_and_is_passed_on() -> None:
-    rows = compacted(plan(ROOT), [commit(1), commit(2), tombstone(3)], [commit(4), tombstone(5, "h")])[Piece.COMMITS]
+    rows = mapped(plan(ROOT), [commit(1), commit(2), tombstone(3)], [commit(4), tombstone(5, "h")])[TableKind.COMMITS]
     assert [(row[0], row[4], row[5]) for row in shown(rows)] == [("g", 3, True), ("g", 4, False), ("h", 5, True)]
 
 
@@ -107,41 +108,41 @@ def test_owners_come_from_the_newest_metadata_of_a_group() -> None:
         Record(1, group_key("g"), members(("old", {"t": [0, 1]}))),
         Record(2, group_key("g"), members(("a", {"t": [0], "u": [2]}), ("b", {"t": [1]}))),
     ]
-    pieces = compacted(plan(ROOT), records[:1], records[1:])
-    assert owned(pieces[Piece.OWNERS]) == [
+    rows_of = mapped(plan(ROOT), records[:1], records[1:])
+    assert owned(rows_of[TableKind.OWNERS]) == [
         ("g", "t", 0, "/a", "client-a"),
         ("g", "t", 1, "/b", "client-b"),
         ("g", "u", 2, "/a", "client-a"),
         ("g", None, -1, None, None),
     ]
-    assert pieces[Piece.COMMITS] == pieces[Piece.REJECTS] == []
+    assert rows_of[TableKind.COMMITS] == rows_of[TableKind.REJECTS] == []
 
 
 def test_a_group_without_members_says_so() -> None:
-    pieces = compacted(plan(ROOT), [Record(1, group_key("g"), members())])
-    assert owned(pieces[Piece.OWNERS]) == [("g", None, -1, None, None)]
+    rows_of = mapped(plan(ROOT), [Record(1, group_key("g"), members())])
+    assert owned(rows_of[TableKind.OWNERS]) == [("g", None, -1, None, None)]
 
 
 def test_a_group_of_another_protocol_type_has_no_owners_and_is_no_reject() -> None:
     value = group_value([Member(assignment=b"\x00")], protocol_type="connect")
-    pieces = compacted(plan(ROOT), [Record(1, group_key("g"), value)])
-    assert owned(pieces[Piece.OWNERS]) == [("g", None, -1, None, None)]
-    assert pieces[Piece.REJECTS] == []
+    rows_of = mapped(plan(ROOT), [Record(1, group_key("g"), value)])
+    assert owned(rows_of[TableKind.OWNERS]) == [("g", None, -1, None, None)]
+    assert rows_of[TableKind.REJECTS] == []
 
 
 def test_a_tombstone_of_a_group_takes_the_group() -> None:
     records = [commit(1), Record(2, group_key("g"), members(("a", {"t": [0]}))), Record(3, group_key("g"), None)]
-    pieces = compacted(plan(ROOT), records)
-    assert shown(pieces[Piece.COMMITS])[1:] == [("g", None, -1, 0, 3, True)]
-    assert owned(pieces[Piece.OWNERS]) == [("g", None, -1, None, None)], "and its owners"
+    rows_of = mapped(plan(ROOT), records)
+    assert shown(rows_of[TableKind.COMMITS])[1:] == [("g", None, -1, 0, 3, True)]
+    assert owned(rows_of[TableKind.OWNERS]) == [("g", None, -1, None, None)], "and its owners"
 
 
 @pytest.mark.parametrize("version", [3, 17])
 def test_a_group_that_moves_to_a_new_protocol_is_not_taken(version: int) -> None:
     records = [commit(1), Record(2, group_key("g"), None), Record(3, group_key("g", version), b"\x00\x00")]
-    pieces = compacted(plan(ROOT), records)
-    assert [row[4] for row in shown(pieces[Piece.COMMITS])] == [1]
-    assert pieces[Piece.OWNERS] == [], "what the brokers said of its owners stays"
+    rows_of = mapped(plan(ROOT), records)
+    assert [row[4] for row in shown(rows_of[TableKind.COMMITS])] == [1]
+    assert rows_of[TableKind.OWNERS] == [], "what the brokers said of its owners stays"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_a_group_that_moves_to_a_new_protocol_is_not_taken(version: int) -> None
 )
 def test_a_group_that_did_not_move_is_taken(name: str, other: Record) -> None:
     records = sorted([Record(2, group_key("g"), None), other], key=lambda record: record.offset)
-    assert shown(compacted(plan(ROOT), records)[Piece.COMMITS]) == [("g", None, -1, 0, 2, True)], name
+    assert shown(mapped(plan(ROOT), records)[TableKind.COMMITS]) == [("g", None, -1, 0, 2, True)], name
 
 
 def test_records_of_new_protocols_are_skipped_quietly() -> None:
@@ -164,9 +165,9 @@ def test_records_of_new_protocols_are_skipped_quietly() -> None:
         *(Record(v, member_key("g", "m", v), b"\x00\x00\x01") for v in (5, 7, 8, 10, 19)),
         commit(50),
     ]
-    pieces = compacted(plan(ROOT), records)
-    assert [row[4] for row in shown(pieces[Piece.COMMITS])] == [50]
-    assert pieces[Piece.OWNERS] == pieces[Piece.REJECTS] == []
+    rows_of = mapped(plan(ROOT), records)
+    assert [row[4] for row in shown(rows_of[TableKind.COMMITS])] == [50]
+    assert rows_of[TableKind.OWNERS] == rows_of[TableKind.REJECTS] == []
 
 
 def test_rejects_are_counted_by_reason_with_a_sample() -> None:
@@ -184,8 +185,8 @@ def test_rejects_are_counted_by_reason_with_a_sample() -> None:
         commit(11),
         tombstone(12, partition=1),
     ]
-    pieces = compacted(plan(ROOT), records)
-    counts = {row["reason"]: row["count"] for row in pieces[Piece.REJECTS]}
+    rows_of = mapped(plan(ROOT), records)
+    counts = {row["reason"]: row["count"] for row in rows_of[TableKind.REJECTS]}
     assert counts == {
         REJECT_DESCRIPTIONS[Reject.NO_KEY]: 1,
         REJECT_DESCRIPTIONS[Reject.KEY_TRUNCATED]: 3,
@@ -196,10 +197,10 @@ def test_rejects_are_counted_by_reason_with_a_sample() -> None:
         REJECT_DESCRIPTIONS[Reject.KEY_VERSION]: 1,
         REJECT_DESCRIPTIONS[Reject.VALUE_VERSION]: 1,
     }
-    samples = {row["reason"]: row["sample"] for row in pieces[Piece.REJECTS]}
+    samples = {row["reason"]: row["sample"] for row in rows_of[TableKind.REJECTS]}
     assert samples[REJECT_DESCRIPTIONS[Reject.NO_KEY]] == "partition 0 offset 1 key  value 78"
     assert samples[REJECT_DESCRIPTIONS[Reject.KEY_TRUNCATED]] == "partition 0 offset 2 key 00 value 78"
-    assert [row[4] for row in shown(pieces[Piece.COMMITS])] == [11, 12]
+    assert [row[4] for row in shown(rows_of[TableKind.COMMITS])] == [11, 12]
 
 
 def test_a_huge_reject_is_sampled_in_part_and_belongs_to_its_cluster() -> None:
@@ -208,7 +209,7 @@ def test_a_huge_reject_is_sampled_in_part_and_belongs_to_its_cluster() -> None:
         clusters=(PlannedCluster("one", is_judged=True), PlannedCluster("two", is_judged=True)),
         sources=(PlannedSource(1, (GroupFilter(),)),),
     )
-    [reject] = compacted(made, [Record(1, b"\x63" * 100_000, b"v" * 100_000)])[Piece.REJECTS]
+    [reject] = mapped(made, [Record(1, b"\x63" * 100_000, b"v" * 100_000)])[TableKind.REJECTS]
     assert reject["cluster"] == 1
     assert len(reject["sample"]) < 400
 
@@ -216,15 +217,15 @@ def test_a_huge_reject_is_sampled_in_part_and_belongs_to_its_cluster() -> None:
 def test_a_member_that_does_not_parse_costs_only_its_own_partitions() -> None:
     good = Member("m", "c", "/a", assignment({"t": [0]}))
     value = group_value([good, Member("n", "d", "/b", b"\x00\x03\xff\xff\xff\xff")])
-    pieces = compacted(plan(ROOT), [Record(1, group_key("g"), value)])
-    assert owned(pieces[Piece.OWNERS]) == [("g", "t", 0, "/a", "c"), ("g", None, -1, None, None)]
-    assert [row["reason"] for row in pieces[Piece.REJECTS]] == [REJECT_DESCRIPTIONS[Reject.BAD_MEMBER]]
+    rows_of = mapped(plan(ROOT), [Record(1, group_key("g"), value)])
+    assert owned(rows_of[TableKind.OWNERS]) == [("g", "t", 0, "/a", "c"), ("g", None, -1, None, None)]
+    assert [row["reason"] for row in rows_of[TableKind.REJECTS]] == [REJECT_DESCRIPTIONS[Reject.BAD_MEMBER]]
 
 
 def test_metadata_that_cannot_be_read_leaves_owners_as_they_were() -> None:
-    pieces = compacted(plan(ROOT), [Record(1, group_key("g"), members(("a", {"t": [0]}))[:-3])])
-    assert pieces[Piece.OWNERS] == []
-    assert len(pieces[Piece.REJECTS]) == 1
+    rows_of = mapped(plan(ROOT), [Record(1, group_key("g"), members(("a", {"t": [0]}))[:-3])])
+    assert rows_of[TableKind.OWNERS] == []
+    assert len(rows_of[TableKind.REJECTS]) == 1
 
 
 @pytest.mark.parametrize(
@@ -253,13 +254,13 @@ def test_lists_of_groups(name: str, filters: tuple[GroupFilter, ...], storage: G
         *(commit(n, group) for n, group in enumerate(groups)),
         *(Record(10 + n, group_key(group), members(("h", {"t": [0]}))) for n, group in enumerate(groups)),
     ]
-    pieces = compacted(made, records)
-    assert {row["group"] for row in pieces[Piece.COMMITS]} == expected, name
-    assert {row["group"] for row in pieces[Piece.OWNERS]} == expected, name
-    gone = compacted(made, [Record(n, group_key(group), None) for n, group in enumerate(groups)])
-    assert {row["group"] for row in gone[Piece.COMMITS]} == expected, name
+    rows_of = mapped(made, records)
+    assert {row["group"] for row in rows_of[TableKind.COMMITS]} == expected, name
+    assert {row["group"] for row in rows_of[TableKind.OWNERS]} == expected, name
+    gone = mapped(made, [Record(n, group_key(group), None) for n, group in enumerate(groups)])
+    assert {row["group"] for row in gone[TableKind.COMMITS]} == expected, name
     held = [{"cluster": 0, "group": group, "topic": "t", "partition": 0, "offset": 1} for group in groups]
-    seeds = keep_wanted(pa.Table.from_pylist(held, schema=SEEDS), made)
+    seeds = keep_wanted_groups(pa.Table.from_pylist(held, schema=SEEDS), made)
     assert set(seeds["group"].to_pylist()) == expected, f"{name}, in what the brokers say"
 
 
@@ -268,7 +269,7 @@ def test_each_source_has_lists_of_its_own() -> None:
     records = [commit(n, group, source=source) for n, (group, source) in enumerate(
         [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
     )]  # fmt: skip
-    rows = compacted(made, records)[Piece.COMMITS]
+    rows = mapped(made, records)[TableKind.COMMITS]
     assert [(row["group"], row["order"]) for row in rows] == [("a", 0), ("b", 3)]
 
 
@@ -280,33 +281,33 @@ def test_what_brokers_say_goes_by_the_lists_of_their_cluster() -> None:
         PlannedSource(1, (GroupFilter(),)),
     )
     held = [{"cluster": cluster, "group": group} for cluster in range(3) for group in ("a", "b", "c")]
-    kept = keep_wanted(pa.Table.from_pylist(held, schema=OWNERS), plan(ROOT, clusters=clusters, sources=sources))
+    kept = keep_wanted_groups(pa.Table.from_pylist(held, schema=OWNERS), plan(ROOT, clusters=clusters, sources=sources))
     assert [(row["cluster"], row["group"]) for row in kept.to_pylist()] == [
         (0, "a"), (0, "b"), (1, "a"), (1, "b"), (1, "c"),
     ]  # fmt: skip
     nothing = SEEDS.empty_table()
-    assert keep_wanted(nothing, plan(ROOT)) == nothing
+    assert keep_wanted_groups(nothing, plan(ROOT)) == nothing
 
 
-def test_pieces_go_to_the_slot_of_their_bucket_and_carry_only_their_names() -> None:
+def test_tables_go_to_the_slot_of_their_bucket_and_carry_only_their_names() -> None:
     made = plan(ROOT, slots=(40, 41, 42, 43))
-    batches = list(to_pieces(made)([raw([commit(n, f"group-{n}", f"topic-{n}") for n in range(50)])]))
+    batches = list(map_records(made)([raw([commit(n, f"group-{n}", f"topic-{n}") for n in range(50)])]))
     assert all(row["slot"] == 40 + row["bucket"] for batch in batches for row in batch.to_pylist())
     for row in (row for batch in batches for row in batch.to_pylist()):
-        table = pa.ipc.open_stream(row["piece"]).read_all()
+        table = pa.ipc.open_stream(row["table"]).read_all()
         assert table.schema == COMMITS
         assert len(table["group"].combine_chunks().dictionary) == table.num_rows
-    assert sum(len(rows) for rows in opened(batches)[Piece.COMMITS].values()) == 50
+    assert sum(len(rows) for rows in addressed_rows(batches)[TableKind.COMMITS].values()) == 50
 
 
-def test_pieces_have_their_schemas() -> None:
+def test_addressed_tables_have_their_schemas() -> None:
     records = [
         Record(1, group_key("g"), members(("a", {"t": [0]}))),
         Record(2, None, None),
         Record(3, group_key("h"), None),
     ]
     schemas = {}
-    for batch in to_pieces(plan(ROOT))([raw(records)]):
+    for batch in map_records(plan(ROOT))([raw(records)]):
         for row in batch.to_pylist():
-            schemas[Piece(row["what"])] = pa.ipc.open_stream(row["piece"]).schema
-    assert schemas == {Piece.COMMITS: COMMITS, Piece.OWNERS: OWNERS, Piece.REJECTS: REJECTS}
+            schemas[TableKind(row["kind"])] = pa.ipc.open_stream(row["table"]).schema
+    assert schemas == {TableKind.COMMITS: COMMITS, TableKind.OWNERS: OWNERS, TableKind.REJECTS: REJECTS}

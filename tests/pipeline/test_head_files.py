@@ -7,7 +7,7 @@ import pytest
 
 from warren.domain.windows import UNKNOWN
 from warren.kafka.samples import ClusterSample, Topic
-from warren.pipeline.head_files import HeadFiles, changed_topics, thinned
+from warren.pipeline.head_files import HeadFiles, changed_topics, thin_history
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
@@ -122,5 +122,5 @@ def test_thinning_goes_by_the_time_a_sample_was_done() -> None:
 
     now = 10_000_000
     history = [taken(now - age) for age in (400_000, 390_000, 340_000, 10_000, 0)]
-    assert thinned(history, now) == (history[0], history[2], history[3], history[4])
-    assert thinned([], now) == ()
+    assert thin_history(history, now) == (history[0], history[2], history[3], history[4])
+    assert thin_history([], now) == ()

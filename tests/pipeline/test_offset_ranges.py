@@ -1,4 +1,4 @@
-"""How far to read: from positions and ends to spans, in every state an offsets topic can be in."""
+"""How far to read: from positions and ends to ranges, in every state an offsets topic can be in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.domain.offsets_outages import RETURN_MS
+from warren.domain.offsets_outages import RECONNECT_MS
 from warren.kafka.samples import PartitionEnds
 from warren.pipeline.offset_ranges import TopicRead, admit, plan_topic_read
 from warren.snapshot.manifest import Position, Source
@@ -71,32 +71,32 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_partition(name: str) -> None:
     case = CASES[name]
-    reading = planned(case.before, {0: case.end}, from_latest=case.from_latest)
-    assert reading.spans.get(0) == case.span
-    position = reading.after.positions[0]
+    read = planned(case.before, {0: case.end}, from_latest=case.from_latest)
+    assert read.ranges.get(0) == case.span
+    position = read.after.positions[0]
     assert (position.next_offset, position.stable_end, position.end) == (case.next_offset, *case.end[1:])
-    assert not reading.is_another_log
-    assert not reading.is_catching_up
+    assert not read.is_another_log
+    assert not read.is_catching_up
 
 
 def test_records_that_are_gone_unread_are_told() -> None:
-    assert planned(read_to(20), {0: (30, 40, 40)}).notes == ("c/t/0: offsets 20 to 30 are gone from the log",)
+    assert planned(read_to(20), {0: (30, 40, 40)}).warnings == ("c/t/0: offsets 20 to 30 are gone from the log",)
 
 
 def test_a_partition_that_does_not_answer_keeps_its_position() -> None:
-    reading = planned(read_to(10, 20), {1: (0, 25, 25)})
-    assert reading.spans == {1: OffsetRange(20, 25)}
-    assert reading.after.positions[0] == replace(read_to(10, 20).positions[0], away_from_ms=0)
+    read = planned(read_to(10, 20), {1: (0, 25, 25)})
+    assert read.ranges == {1: OffsetRange(20, 25)}
+    assert read.after.positions[0] == replace(read_to(10, 20).positions[0], away_from_ms=0)
 
 
 @pytest.mark.parametrize("ends", [{}, {0: (0, 3, 3)}])
-def test_a_topic_that_was_made_again_is_another_log(ends: Mapping[int, Ends]) -> None:
-    reading = planned(read_to(20), ends, topic_id="new")
-    assert reading.is_another_log
-    assert "made again" in reading.notes[0]
+def test_a_topic_that_was_created_again_is_another_log(ends: Mapping[int, Ends]) -> None:
+    read = planned(read_to(20), ends, topic_id="new")
+    assert read.is_another_log
+    assert "created again" in read.warnings[0]
     anew = planned(None, ends, topic_id="new")
     assert anew.after.topic_id == "new"
-    assert anew.spans == {p: OffsetRange(start, end) for p, (start, _, end) in ends.items()}
+    assert anew.ranges == {p: OffsetRange(start, end) for p, (start, _, end) in ends.items()}
 
 
 def test_a_log_that_ends_before_the_position_is_another_log() -> None:
@@ -114,15 +114,15 @@ def test_a_topic_that_cannot_be_seen_for_a_while_is_still_known() -> None:
 
 def test_a_topic_that_appears_after_the_start_is_read_whole() -> None:
     nothing = planned(None, {}, topic_id="", is_start=True, from_latest=True)
-    assert (nothing.spans, nothing.is_catching_up) == ({}, False)
-    assert planned(nothing.after, {0: (0, 9, 9)}, from_latest=True).spans == {0: OffsetRange(0, 9)}
+    assert (nothing.ranges, nothing.is_catching_up) == ({}, False)
+    assert planned(nothing.after, {0: (0, 9, 9)}, from_latest=True).ranges == {0: OffsetRange(0, 9)}
 
 
 def test_catching_up_ends_where_the_topic_stood_at_the_start() -> None:
     first = admit([planned(None, {0: (0, 100, 100)}, is_start=True)], 40)[0]
-    assert (first.spans, first.is_catching_up) == ({0: OffsetRange(0, 40)}, True)
+    assert (first.ranges, first.is_catching_up) == ({0: OffsetRange(0, 40)}, True)
     second = admit([planned(first.after, {0: (0, 150, 150)})], 70)[0]
-    assert (second.spans, second.is_catching_up) == ({0: OffsetRange(40, 110)}, False)
+    assert (second.ranges, second.is_catching_up) == ({0: OffsetRange(40, 110)}, False)
     restarted = admit([planned(second.after, {0: (0, 200, 200)}, is_start=True)], 10)[0]
     assert restarted.is_catching_up
 
@@ -137,12 +137,12 @@ def test_an_open_transaction_is_stuck_since_it_was_first_seen_to_be() -> None:
     still = planned(held, {0: (0, 25, 50)}, now_ms=NOW + 3).after
     assert still.positions[0].stuck_since_ms == NOW + 2
     done = planned(still, {0: (0, 50, 50)}, now_ms=NOW + 4)
-    assert (done.after.positions[0].stuck_since_ms, done.spans) == (None, {0: OffsetRange(25, 50)})
+    assert (done.after.positions[0].stuck_since_ms, done.ranges) == (None, {0: OffsetRange(25, 50)})
 
 
 def test_what_fits_is_not_cut() -> None:
-    readings = [planned(None, {0: (0, 60, 60)}), planned(None, {0: (0, 40, 40)})]
-    assert admit(readings, 100) == readings
+    reads = [planned(None, {0: (0, 60, 60)}), planned(None, {0: (0, 40, 40)})]
+    assert admit(reads, 100) == reads
 
 
 sizes = st.lists(st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5), min_size=1, max_size=4)
@@ -153,20 +153,20 @@ def test_cut_readings_fit_move_on_and_lose_nothing(topics: list[dict[int, int]],
     sources: list[Source | None] = [None] * len(topics)
     seen: list[dict[int, int]] = [dict.fromkeys(topic, 0) for topic in topics]
     for _ in range(10_000):
-        readings = [
+        reads = [
             planned(source, {p: (0, size, size) for p, size in topic.items()}, is_start=source is None)
             for source, topic in zip(sources, topics, strict=True)
         ]
-        cut = admit(readings, max_records)
+        cut = admit(reads, max_records)
         # At least one offset of every partition is read, however small the share is.
-        assert sum(reading.records for reading in cut) <= max_records + sum(len(r.spans) for r in readings)
-        for number, reading in enumerate(cut):
-            for partition, span in reading.spans.items():
+        assert sum(read.records for read in cut) <= max_records + sum(len(r.ranges) for r in reads)
+        for number, read in enumerate(cut):
+            for partition, span in read.ranges.items():
                 assert span.start == seen[number][partition]
-                assert span.start < span.end == reading.after.positions[partition].next_offset
+                assert span.start < span.end == read.after.positions[partition].next_offset
                 seen[number][partition] = span.end
-            assert reading.is_catching_up == (seen[number] != topics[number])
-        sources = [reading.after for reading in cut]
+            assert read.is_catching_up == (seen[number] != topics[number])
+        sources = [read.after for read in cut]
         if seen == topics:
             return
     pytest.fail("it never ends")
@@ -175,11 +175,11 @@ def test_cut_readings_fit_move_on_and_lose_nothing(topics: list[dict[int, int]],
 def test_a_partition_that_cannot_be_heard_is_away_until_a_while_after_it_is_back() -> None:
     def look(before: Source, now_ms: int, end: PartitionEnds | None, **changes: bool) -> Source:
         ends = {0: PartitionEnds(0, 20, 20)} | ({1: end} if end else {})
-        reading = plan_topic_read(
+        read = plan_topic_read(
             "c", "t", before, ends, "id",
-            from_latest=False, is_start=False, now_ms=now_ms, looked_at_ms=now_ms - 10_000, **changes,
+            from_latest=False, is_start=False, now_ms=now_ms, sampled_at_ms=now_ms - 10_000, **changes,
         )  # fmt: skip
-        return reading.after
+        return read.after
 
     def away(source: Source) -> list[tuple[int | None, int | None]]:
         return [(p.away_from_ms, p.away_to_ms) for _, p in sorted(source.positions.items())]
@@ -191,11 +191,11 @@ def test_a_partition_that_cannot_be_heard_is_away_until_a_while_after_it_is_back
     assert away(source) == [(None, None), (NOW - 10_000, None)], "heard, but held back"
     source = look(source, NOW + 20_000, heard)
     assert away(source) == [(None, None), (NOW - 10_000, NOW + 20_000)]
-    source = look(source, NOW + 20_000 + RETURN_MS, heard)
+    source = look(source, NOW + 20_000 + RECONNECT_MS, heard)
     assert away(source) == [(None, None), (NOW - 10_000, NOW + 20_000)]
-    again = look(source, NOW + 20_000 + RETURN_MS, None)
+    again = look(source, NOW + 20_000 + RECONNECT_MS, None)
     assert away(again) == [(None, None), (NOW - 10_000, None)], "gone again while it is hardly back"
-    source = look(source, NOW + 20_001 + RETURN_MS, heard)
+    source = look(source, NOW + 20_001 + RECONNECT_MS, heard)
     assert away(source) == [(None, None), (None, None)]
-    source = look(source, NOW, heard, was_away=True)
+    source = look(source, NOW, heard, was_unavailable=True)
     assert away(source) == [(NOW - 10_000, NOW)] * 2, "the whole cluster was away"

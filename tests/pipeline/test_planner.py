@@ -1,4 +1,4 @@
-"""What a cycle is planned to do, from configuration, manifest and look."""
+"""What a cycle is planned to do, from configuration, manifest and samples."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,15 +7,16 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from tests.kit.plans import manifest, opened, plan
+from tests.kit.plans import addressed_rows, manifest, plan
 from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storage
 from warren.domain.matching import GroupFilter
 from warren.domain.offsets_outages import Outage
 from warren.kafka.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table
-from warren.pipeline.next_manifest import NEVER_SEEN
+from warren.pipeline.deletion_requests import MAX_COMMIT_DELAY_MS, deletions_after_cycle, deletions_in_cycle
+from warren.pipeline.next_manifest import UNKNOWN_CLUSTER
 from warren.pipeline.plan import PlannedCluster
-from warren.pipeline.planner import ON_ITS_WAY_MS, Planner, extra_pieces
-from warren.pipeline.schemas import Piece
+from warren.pipeline.planner import Planner, driver_tables
+from warren.pipeline.schemas import TableKind
 from warren.snapshot.manifest import ClusterState, Position, Source
 from warren.snapshot.requests import PipelineRequest, RequestKind
 from warren.sources.offsets_topic import OffsetRange, offsets_topics
@@ -41,7 +42,7 @@ def sample(cluster: str, topic_id: str = "id", topic: str = "__consumer_offsets"
 def read_to(offset: int, topic_id: str = "id") -> ClusterState:
     source = Source(topic_id, {0: Position(offset, offset, offset, 0)})
     sources = {"__consumer_offsets": source}
-    return replace(NEVER_SEEN, sources=sources, looked_at_ms=NOW - 10, topics_at_ms=NOW - 20)
+    return replace(UNKNOWN_CLUSTER, sources=sources, looked_at_ms=NOW - 10, topics_at_ms=NOW - 20)
 
 
 def test_a_cycle_runs_as_often_as_the_quickest_wants(tmp_path: Path) -> None:
@@ -61,23 +62,23 @@ def test_an_offsets_topic_is_read_once_for_all_sections_that_name_it() -> None:
 def test_a_start_at_the_latest_needs_all_sections_of_a_topic_to_want_it(tmp_path: Path) -> None:
     latest, earliest = consumer("x", "c", start_latest=True), consumer("y", "c")
     backfilled = consumer("z", "c", start_latest=True, backfill_earliest=True)
-    for consumers, spans in [
+    for consumers, ranges in [
         ([latest], {}),
         ([latest, earliest], {0: OffsetRange(5, 30)}),
         ([backfilled], {0: OffsetRange(5, 30)}),
     ]:
         planner = Planner(config(*consumers), "")
         before = manifest(plan(tmp_path))
-        (reading,) = planner.readings(before, {"c": sample("c")}, set(), NOW)
-        assert reading.spans == spans
-        assert planner.is_to_be_seeded(before, "c") == (not spans)
+        (read,) = planner.reads(before, {"c": sample("c")}, set(), NOW)
+        assert read.ranges == ranges
+        assert planner.needs_seeds(before, "c") == (not ranges)
 
 
 def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_path: Path) -> None:
     planner = Planner(config(consumer("x", "a"), consumer("y", "b"), consumer("z", "c")), "")
     before = manifest(plan(tmp_path), clusters={"a": read_to(20), "b": read_to(20, "another"), "c": read_to(20)})
-    readings = planner.readings(before, {"a": sample("a"), "b": sample("b")}, {"a", "b"}, NOW)
-    assert [(r.cluster, r.spans, r.is_another_log) for r in readings] == [
+    reads = planner.reads(before, {"a": sample("a"), "b": sample("b")}, {"a", "b"}, NOW)
+    assert [(r.cluster, r.ranges, r.is_another_log) for r in reads] == [
         ("a", {0: OffsetRange(20, 30)}, False),
         ("b", {0: OffsetRange(5, 30)}, True),
     ]
@@ -87,10 +88,10 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
         "b": sample("b", topics=topics["b"]),
     }
     lost = (("old", NOW - 5), ("new", NOW - 20))
-    assert planner.clusters(before, seen, readings, topics) == (
+    assert planner.clusters(before, seen, reads, topics) == (
         # Gone as the list says, made again after the list before it.
-        PlannedCluster("a", True, False, 0, 200_000, lost, (("new", 0),), heard_at_ms=0),
-        PlannedCluster("b", True, True, 0, 200_000, heard_at_ms=0),
+        PlannedCluster("a", True, False, 0, 200_000, lost, (("new", 0),), read_until_ms=0),
+        PlannedCluster("b", True, True, 0, 200_000, read_until_ms=0),
         PlannedCluster("c", False, False, 0, 200_000),
     )
 
@@ -103,19 +104,19 @@ def test_a_home_that_cannot_be_heard_is_planned_with_its_times(tmp_path: Path) -
     before = manifest(plan(tmp_path), clusters={"c": state})
     seen = {"c": sample("c", ends_at_ms=NOW - 100)}
     seen["c"].ends["__consumer_offsets"][3] = PartitionEnds(5, 30, 30)
-    readings = planner.readings(before, seen, {"c"}, NOW)
-    [planned] = planner.clusters(before, seen, readings, {"c": ()})
-    assert planned.heard_at_ms == NOW - 100
-    assert planned.away == (Outage(1, 4, NOW - 10, None), Outage(3, 4, 5, NOW - 500))
+    reads = planner.reads(before, seen, {"c"}, NOW)
+    [planned] = planner.clusters(before, seen, reads, {"c": ()})
+    assert planned.read_until_ms == NOW - 100
+    assert planned.outages == (Outage(1, 4, NOW - 10, None), Outage(3, 4, 5, NOW - 500))
 
     lost = replace(before, clusters={"c": replace(state, error="it was away")})
-    readings = planner.readings(lost, seen, {"c"}, NOW)
-    [planned] = planner.clusters(lost, seen, readings, {"c": ()})
-    assert planned.away == (Outage(0, 4, NOW - 10, NOW), Outage(1, 4, NOW - 10, None), Outage(3, 4, 5, NOW))
+    reads = planner.reads(lost, seen, {"c"}, NOW)
+    [planned] = planner.clusters(lost, seen, reads, {"c": ()})
+    assert planned.outages == (Outage(0, 4, NOW - 10, NOW), Outage(1, 4, NOW - 10, None), Outage(3, 4, 5, NOW))
 
 
 READ = Position(20, 20, 25, 20)
-LOOKED = NOW + ON_ITS_WAY_MS + 1
+LOOKED = NOW + MAX_COMMIT_DELAY_MS + 1
 
 
 @pytest.mark.parametrize(
@@ -143,15 +144,17 @@ LOOKED = NOW + ON_ITS_WAY_MS + 1
 def test_a_deletion_is_over(tmp_path: Path, name: str, changes: dict[str, object], is_over: bool) -> None:
     planner = Planner(config(consumer("x", "c", start_latest=True)), "")
     whole = {"sources": {"__consumer_offsets": Source("id", {0: READ})}, "looked_at_ms": LOOKED, "seeded": True}
-    state = replace(NEVER_SEEN, **(whole | changes))  # type: ignore[arg-type]
+    state = replace(UNKNOWN_CLUSTER, **(whole | changes))  # type: ignore[arg-type]
     asked = PipelineRequest("1", RequestKind.DELETE, NOW, "c", "g")
     before = manifest(plan(tmp_path), now_ms=NOW, clusters={"c": state}, requests=(asked,))
-    assert planner.deletions(before, [], NOW) == (asked,)
-    assert planner.in_force(before, before, {"1"}) == (() if is_over else (asked,)), name
-    assert planner.in_force(before, before, {"2"}) == (asked,), "its group is silent"
-    assert planner.in_force(replace(before, requests=()), before, {"1"}) == (asked,), "nobody knows of it yet"
+    assert deletions_in_cycle(before, [], planner.config.clusters, NOW) == (asked,)
+    assert deletions_after_cycle(planner, before, before, {"1"}) == (() if is_over else (asked,)), name
+    assert deletions_after_cycle(planner, before, before, {"2"}) == (asked,), "its group is silent"
+    assert deletions_after_cycle(planner, replace(before, requests=()), before, {"1"}) == (asked,), (
+        "nobody knows of it yet"
+    )
     long_after = replace(before, now_ms=NOW + planner.config.storage.expire_group * 1000 + 1)
-    assert planner.in_force(before, long_after, set()) == (() if is_over else (asked,)), name
+    assert deletions_after_cycle(planner, before, long_after, set()) == (() if is_over else (asked,)), name
 
 
 def test_a_deletion_of_a_cluster_that_is_no_longer_configured_is_over(tmp_path: Path) -> None:
@@ -159,7 +162,7 @@ def test_a_deletion_of_a_cluster_that_is_no_longer_configured_is_over(tmp_path: 
     before = manifest(
         plan(tmp_path), clusters={}, requests=(PipelineRequest("1", RequestKind.DELETE, NOW, "old", "g"),)
     )
-    assert planner.deletions(before, [], NOW) == ()
+    assert deletions_in_cycle(before, [], planner.config.clusters, NOW) == ()
 
 
 def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: Path) -> None:
@@ -171,8 +174,8 @@ def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: 
     )
     planner = Planner(settings, str(tmp_path))
     before = manifest(plan(tmp_path), now_ms=NOW - 4_000)
-    readings = planner.readings(before, {"c": sample("c")}, set(), NOW)
-    made = planner.plan(before, NOW, (), readings, (), (3, 4))
+    reads = planner.reads(before, {"c": sample("c")}, set(), NOW)
+    made = planner.plan(before, NOW, (), reads, (), (3, 4))
     assert (made.root, made.sequence, made.slots) == (str(tmp_path), before.sequence + 1, (3, 4))
     assert (made.intervals, made.expire_ms, made.min_distance_ms) == (7, 60_000, 2_000)
     assert (made.limits.minimum_complete, made.limits.allowed_lag, made.elapsed_ms) == (0.5, 9, 4_000)
@@ -185,13 +188,13 @@ def test_the_driver_calls_every_bucket_and_sends_owners_and_seeds_to_theirs(tmp_
     owners = to_table(OWNERS, [["g"], ["t"], [3], ["/10.0.0.1"], ["client"]])
     seen = {"local": sample("local", owners=owners, consumer_groups=("g", "empty"), heads=np.zeros(0, np.int64))}
     seeds = {"local": to_table(COMMITTED, [["silent"], ["t"], [0], [42]])}
-    pieces = extra_pieces(made, seen, seeds)
-    calls = pieces.filter(pc.equal(pieces["what"], int(Piece.NOTHING)))
+    batches = driver_tables(made, seen, seeds)
+    calls = batches.filter(pc.equal(batches["kind"], int(TableKind.NONE)))
     assert (calls["slot"].to_pylist(), calls["bucket"].to_pylist()) == ([5, 6, 7], [0, 1, 2])
-    rest = opened(pieces.filter(pc.not_equal(pieces["what"], int(Piece.NOTHING))).to_batches())
-    sent = [row for rows in rest[Piece.OWNERS].values() for row in rows]
+    rest = addressed_rows(batches.filter(pc.not_equal(batches["kind"], int(TableKind.NONE))).to_batches())
+    sent = [row for rows in rest[TableKind.OWNERS].values() for row in rows]
     assert sorted((row["group"], row["partition"], row["owner"]) for row in sent if row["owner"]) == [
         ("g", 3, "/10.0.0.1")
     ]
     assert {row["group"] for row in sent if not row["owner"]} == {"g", "empty"}, "a mark each: who has none loses them"
-    assert [row["offset"] for rows in rest[Piece.SEEDS].values() for row in rows] == [42]
+    assert [row["offset"] for rows in rest[TableKind.SEEDS].values() for row in rows] == [42]

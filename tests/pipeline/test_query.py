@@ -9,12 +9,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from warren.pipeline import query
-from warren.pipeline.query import NeverBegan, run_query
+from warren.pipeline.query import QueryNotStarted, run_query
 
 
 @pytest.fixture(autouse=True)
 def _ask_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query, "ASK_EVERY_S", 0.05)
+    monkeypatch.setattr(query, "CHECK_EVERY_S", 0.05)
 
 
 def test_a_query_gives_its_result(spark: SparkSession) -> None:
@@ -48,7 +48,7 @@ def test_a_query_that_does_not_begin_is_given_up_when_it_is_not_worth_waiting(sp
         return 0
 
     answers = iter([True, True, False])
-    with pytest.raises(NeverBegan):
+    with pytest.raises(QueryNotStarted):
         run_query(spark, planned_too_late, lambda: next(answers))
     goes_on.set()
     until = time.monotonic() + 30

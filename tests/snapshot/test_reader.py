@@ -28,7 +28,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
     cycles = Rehearsal(root, plan(root, clusters=clusters, slots=(0, 1, 2)))
     for n in range(3):
         at = NOW + n * TRIGGER
-        cycles.look(at, {"one": {"t": [1_000, 1_000]}, "two": {"t": [UNKNOWN, 50]}})
+        cycles.sample(at, {"one": {"t": [1_000, 1_000]}, "two": {"t": [UNKNOWN, 50]}})
         cycles.cycle(
             at,
             [

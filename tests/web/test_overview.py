@@ -39,7 +39,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town.now_ms = now_ms
     one = {"orders": [1150, 1150, 1150], "audit": [1150, UNKNOWN], "unread": [9]}
     two = {"orders": [1150, 1000, 1150], "audit": [1150, 7, 7], "unread": [9]}
-    town.cycles.look(now_ms, {"one": one, "two": two}, ids={"unread": "made again"})
+    town.cycles.sample(now_ms, {"one": one, "two": two}, ids={"unread": "made again"})
     commits = [
         (0, "late", "orders", 0, 1000),
         (0, "late", "unread", 0, 8),

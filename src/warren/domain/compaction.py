@@ -21,18 +21,18 @@ def keep_needed(
     """Marks what the windows need: of each key the newest tombstone, and after it the newest commits."""
     is_dense = code.size > 0 and int(code.max()) < 4 * code.size
     if code.size == 0 or (is_dense and not is_tombstone.any() and np.bincount(code).max() <= intervals):
-        # A cycle in the middle of ordinary life: no key has more commits than its window has slots.
+        # The usual case: no key has more commits than its window has slots.
         return np.ones(code.size, dtype=np.bool_)
     by_key, starts, sizes = runs_by_code(code, order)
-    kept = np.zeros(code.size, dtype=np.bool_)
+    is_kept = np.zeros(code.size, dtype=np.bool_)
     tombstone = is_tombstone[by_key]
     later_tombstones = _count_later(tombstone, starts, sizes)
     is_alive = (later_tombstones == 0) & ~tombstone
     opens = _is_opening(time_ms[by_key], is_alive, starts, sizes, min_distance_ms)
     is_needed = is_alive & (_count_later(opens, starts, sizes) < intervals)
     is_last_tombstone = tombstone & (later_tombstones == 0)
-    kept[by_key[is_needed | is_last_tombstone]] = True
-    return kept
+    is_kept[by_key[is_needed | is_last_tombstone]] = True
+    return is_kept
 
 
 def _is_opening(time_ms: Ints, is_alive: Bools, starts: Ints, sizes: Ints, min_distance_ms: int) -> Bools:
@@ -47,7 +47,7 @@ def _is_opening(time_ms: Ints, is_alive: Bools, starts: Ints, sizes: Ints, min_d
 
 
 def _count_later(marks: Bools, starts: Ints, sizes: Ints) -> Ints:
-    """For each place how many marks stand after it in its run."""
+    """For each row how many marks come after it in its run."""
     seen = np.cumsum(marks)
     at_end = seen[starts + sizes - 1]
     return np.repeat(at_end, sizes) - seen

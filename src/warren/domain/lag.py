@@ -7,9 +7,8 @@ from warren.domain.windows import UNKNOWN
 
 Ints = NDArray[np.int64]
 
-
 SHORT_LAG = 100
-"""A lag that may be made of markers of transactions alone, which nobody reads."""
+"""Up to this a lag may consist of transaction markers alone, which no consumer reads."""
 
 
 def lag_bounds(
@@ -20,7 +19,7 @@ def lag_bounds(
     The head only grows, so at the commit it lay between the two samples; the lag itself is read off the straight line.
     """
     is_known = (before_head != UNKNOWN) & (after_head != UNKNOWN)
-    # A head that went down (an unclean election, a topic made again) says nothing about the moment between.
+    # A head that went down (an unclean election, a topic created again) says nothing about the time between.
     is_known &= after_head >= before_head
     span = np.maximum(after_ms - before_ms, 1)
     share = np.clip((time_ms - before_ms) / span, 0.0, 1.0)

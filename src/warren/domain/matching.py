@@ -1,4 +1,4 @@
-"""Names selected by the three notations users write: RE2 lists as Burrow's, telegraf's globs, and * and ? wildcards."""
+"""Names selected by the three notations users write: Burrow's RE2 lists, Telegraf's globs, and * and ? wildcards."""
 
 import re
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 # Arrow compiles a pattern only when there is a value to match, so an empty array would let any pattern pass.
-_ONE_GROUP = pa.array([""], pa.string())
+_ANY_NAME = pa.array([""], pa.string())
 
 
 def regex_error(pattern: str) -> str | None:
-    """Say why RE2, the syntax of Burrow's lists, cannot read a pattern, or None when it can."""
+    """Why RE2, the syntax of Burrow's lists, cannot parse a pattern; None when it can."""
     try:
-        pc.match_substring_regex(_ONE_GROUP, pattern)
+        pc.match_substring_regex(_ANY_NAME, pattern)
     except pa.ArrowInvalid as error:
         return str(error)
     return None
@@ -41,34 +41,34 @@ def _to_numpy(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:
 
 def glob_regex(glob: str) -> str:
     """A glob as a regular expression of RE2 for a whole name; ValueError for one that ends too early."""
-    made, depth, at = "", 0, 0
+    regex, depth, at = "", 0, 0
     while at < len(glob):
-        sign = glob[at]
+        char = glob[at]
         at += 1
-        if sign == "\\":
+        if char == "\\":
             if at == len(glob):
                 raise ValueError("ends in a backslash")
-            made += re.escape(glob[at])
+            regex += re.escape(glob[at])
             at += 1
-        elif sign == "[":
+        elif char == "[":
             end = glob.find("]", at + 1)
             if end < 0:
                 raise ValueError("has a [ without a ]")
             inner = glob[at:end].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
-            made += f"[{'^' + inner[1:] if inner.startswith('!') else inner}]"
+            regex += f"[{'^' + inner[1:] if inner.startswith('!') else inner}]"
             at = end + 1
-        elif sign == "{" or (sign in ",}" and depth):
-            depth += {"{": 1, "}": -1}.get(sign, 0)
-            made += {"{": "(?:", ",": "|", "}": ")"}[sign]
+        elif char == "{" or (char in ",}" and depth):
+            depth += {"{": 1, "}": -1}.get(char, 0)
+            regex += {"{": "(?:", ",": "|", "}": ")"}[char]
         else:
-            made += {"*": ".*", "?": "."}.get(sign, re.escape(sign))
+            regex += {"*": ".*", "?": "."}.get(char, re.escape(char))
     if depth:
         raise ValueError("has a { without a }")
-    return rf"(?s)\A(?:{made})\z"
+    return rf"(?s)\A(?:{regex})\z"
 
 
 def glob_error(glob: str) -> str | None:
-    """Say why a glob cannot be read, or None when it can."""
+    """Why a glob cannot be parsed; None when it can."""
     try:
         return regex_error(glob_regex(glob))
     except ValueError as error:
@@ -76,7 +76,7 @@ def glob_error(glob: str) -> str | None:
 
 
 def matches_globs(names: pa.Array, include: Sequence[str], exclude: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Mark the names that fit one of the globs to include, all of them where there is none, and none to exclude."""
+    """Mark the names that match one of the globs to include (any name without one) and none of those to exclude."""
     return matches_lists(names, _any(include), _any(exclude))
 
 
@@ -89,15 +89,15 @@ MAX_PATTERN_CHARS = 500
 
 
 def matches_wildcards(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    """Mark the names that fit a pattern as a whole."""
+    """Mark the names that match a pattern of * and ? as a whole."""
     return matches_lists(names, None if pattern == ANY else _regex(pattern), None)
 
 
 def _regex(pattern: str) -> str:
-    # A row of stars says no more than one, and would only take longer.
+    # Several stars in a row match the same as one, only slower.
     parts = re.split(r"(\*+|\?)", pattern)
-    words = {"*": ".*", "?": "."}
-    return rf"(?s)\A{''.join(words.get(part[:1], re.escape(part)) for part in parts)}\z"
+    wildcards = {"*": ".*", "?": "."}
+    return rf"(?s)\A{''.join(wildcards.get(part[:1], re.escape(part)) for part in parts)}\z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class GroupFilter:
 
 def is_wanted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> npt.NDArray[np.bool_]:
     """Whether the storage section and any consumer section of a source accept each group."""
-    taken = np.zeros(len(group), dtype=np.bool_)
-    for wish in filters:
-        taken |= matches_lists(group, wish.allowlist, wish.denylist)
-    return taken & matches_lists(group, storage.allowlist, storage.denylist)
+    is_accepted = np.zeros(len(group), dtype=np.bool_)
+    for section in filters:
+        is_accepted |= matches_lists(group, section.allowlist, section.denylist)
+    return is_accepted & matches_lists(group, storage.allowlist, storage.denylist)

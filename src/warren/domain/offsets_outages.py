@@ -1,8 +1,8 @@
-"""How long a group has been heard to say nothing.
+"""For how long a group is known to have committed nothing.
 
-A group commits into one partition of the offsets topic, its home. While that partition has no leader, or none that can
-be asked, or cannot move on because a broker in sync with it is gone, the group cannot commit, or we cannot hear it:
-that time is not its silence. Nor is the time until its clients have found their way back.
+A group commits to one partition of the offsets topic. While that partition has no leader that answers, or a broker in
+its ISR does not answer, the group cannot commit, or its commits cannot be read. That time does not count as silence of
+the group, nor does the time until its clients have reconnected.
 """
 
 from collections.abc import Sequence
@@ -15,37 +15,37 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-RETURN_MS = 60_000
-"""How long after its home is back a group is given to be heard again; then the time away counts like any other."""
+RECONNECT_MS = 60_000
+"""How long groups have to commit again after their offsets partition is back; then the outage counts as silence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """When one of the `partitions` of an offsets topic could not be heard; `to_ms` is None while it still cannot."""
+    """When one of the `partitions` of an offsets topic could not be read; `to_ms` is None while it still cannot."""
 
-    home: int
+    partition: int
     partitions: int
     from_ms: int
     to_ms: int | None
 
 
 def observed_until(
-    now_ms: int, last_ms: Ints, groups: pa.StringArray, group: NDArray[np.int32], away: Sequence[Outage]
+    now_ms: int, last_ms: Ints, groups: pa.StringArray, group: NDArray[np.int32], outages: Sequence[Outage]
 ) -> Ints:
-    """For each row the moment up to which its silence counts: now, or when its home went if it is unheard since."""
+    """For each row the time up to which its silence counts: now, or the start of an outage without a commit since."""
     until = np.full(last_ms.size, now_ms, dtype=np.int64)
-    for partitions in {one.partitions for one in away}:
-        home = offsets_partition_of(groups, partitions)[group]
-        for one in (one for one in away if one.partitions == partitions):
-            rows = np.flatnonzero(home == one.home)
-            is_unheard = last_ms[rows] < (one.to_ms or now_ms)
-            before_ms = np.maximum(last_ms[rows], one.from_ms)
-            until[rows] = np.where(is_unheard, np.minimum(until[rows], before_ms), until[rows])
+    for partitions in {outage.partitions for outage in outages}:
+        partition = offsets_partition_of(groups, partitions)[group]
+        for outage in (outage for outage in outages if outage.partitions == partitions):
+            rows = np.flatnonzero(partition == outage.partition)
+            is_silent = last_ms[rows] < (outage.to_ms or now_ms)
+            before_ms = np.maximum(last_ms[rows], outage.from_ms)
+            until[rows] = np.where(is_silent, np.minimum(until[rows], before_ms), until[rows])
     return until
 
 
 def offsets_partition_of(groups: pa.StringArray, partitions: int) -> Ints:
-    """Which partition of the offsets topic each group commits into: by Java's hash of its name, sign bit cleared."""
+    """Which partition of the offsets topic each group commits to: by Java's hash of its name, sign bit cleared."""
     text: str = "".join(groups.to_pylist())
     units = np.frombuffer(text.encode("utf-16-le"), dtype=np.uint16)
     # Java counts a character beyond the basic plane as two.

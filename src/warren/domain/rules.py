@@ -1,18 +1,23 @@
 """The rules that judge a partition's window, and the ladder that holds their order.
 
-Each rule is one predicate over whole columns. The ladder asks them from the top; the first that holds decides, and its
-`Reason` is kept with the verdict. With exact lags (`lag_low == lag_high`) the ladder is Burrow's own; with lags that
-are only known within bounds a rule needs evidence beyond the bounds before it calls a partition slow.
+Each rule is one predicate over whole columns. The first rung whose rule holds decides the verdict and gives it its
+`Reason`. With exact lags (`lag_low == lag_high`) the ladder is Burrow's own. With lags that are known only within
+bounds, a rule needs evidence beyond the bounds before it calls a partition slow.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.domain.lag import SHORT_LAG
 from warren.domain.status import Status
-from warren.domain.windows import UNKNOWN, Windows, take_rows
+from warren.domain.trend import Trend, lag_trend, relax_floor
+from warren.domain.windows import UNKNOWN, Windows, is_filled, take_rows
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -20,9 +25,10 @@ Floats = NDArray[np.float64]
 
 
 class Reason(IntEnum):
-    """Which rung of the ladder decided."""
+    """Which rung of the ladder decided; files hold the numbers, sinks receive the names."""
 
     NOT_JUDGED = 0
+    """The ladder has not run for this partition yet."""
     NO_COMMITS = 1
     INCOMPLETE = 2
     NO_HEAD = 3
@@ -38,22 +44,6 @@ class Reason(IntEnum):
     TAIL_IN_DOUBT = 13
 
 
-STATUS_OF_REASON: dict[Reason, Status] = {
-    Reason.STOPPED: Status.STOP,
-    Reason.REWOUND: Status.REWIND,
-    Reason.STALLED: Status.STALL,
-    Reason.FALLING_BEHIND: Status.WARN,
-}
-_STATUS = np.array([STATUS_OF_REASON.get(reason, Status.OK) for reason in Reason], dtype=np.int8)
-
-NOISE_SHARE = 0.1
-"""How much of a lag's uncertainty (high - low) a move must exceed to be a trend: interpolation is that good."""
-
-
-TREND_MS = 600_000
-"""How fast the beginning of a rise is forgotten: a lag that has stayed where it rose to is a steady one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What the evaluator section allows."""
@@ -66,20 +56,22 @@ class Limits:
 class Evidence:
     """What is known of n partitions beside their windows; unknown numbers are UNKNOWN.
 
-    `recent_head` is the smallest head of the recent past (the head ring), `is_recent_whole` whether that past is as
-    long as the ring should be, `trend_floor` the lag from which the present rise began.
+    `recent_head` is the lowest head of the recent past, `is_recent_complete` whether the samples cover all of that
+    past. `trend_floor` is the lag at which the present rise started, `elapsed_ms` the time since it was determined.
+    `is_tail_verified` says that the current lag holds no transaction markers.
     """
 
     current_lag: Ints
     recent_head: Ints
-    is_recent_whole: Bools
+    is_recent_complete: Bools
     trend_floor: Floats
+    is_tail_verified: Bools
     elapsed_ms: int = 0
 
 
 @dataclass(slots=True)
 class Verdicts:
-    """One verdict a partition: its status, the rung that decided, how full the window is, and where its rise began."""
+    """One verdict per partition: its status and reason, how full its window is, and where its rise started."""
 
     status: NDArray[np.int8]
     reason: NDArray[np.int8]
@@ -87,92 +79,96 @@ class Verdicts:
     trend_floor: Floats
 
 
-def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) -> Verdicts:
-    """Run the ladder over all partitions; each rung looks only at the rows that no rung above has decided."""
-    n, intervals = windows.offset.shape
-    reason = np.full(n, Reason.NOT_JUDGED, dtype=np.int8)
-    complete = windows.count.astype(np.float32) / np.float32(intervals)
-    trend_floor = np.full(n, UNKNOWN, dtype=np.float64)
+@dataclass
+class Partitions:
+    """The partitions that the rungs are asked about, one per row, and the reason of each as far as it is decided."""
 
-    has_no_commits = windows.count == 0
-    is_incomplete = complete < np.float32(limits.minimum_complete)
-    has_no_head = evidence.current_lag == UNKNOWN
-    is_caught_up = evidence.current_lag <= limits.allowed_lag
-    reason[is_caught_up] = Reason.CAUGHT_UP
-    reason[has_no_head] = Reason.NO_HEAD
-    reason[is_incomplete] = Reason.INCOMPLETE
-    reason[has_no_commits] = Reason.NO_COMMITS
+    windows: Windows
+    evidence: Evidence
+    now_ms: Ints
+    limits: Limits
+    reason: NDArray[np.int8]
 
-    behind = np.flatnonzero(reason == Reason.NOT_JUDGED)
-    if behind.size:
-        of_behind = windows if behind.size == n else take_rows(windows, behind)
-        reason[behind], trend_floor[behind] = _judge_behind(
-            of_behind,
-            evidence.recent_head[behind],
-            evidence.is_recent_whole[behind],
-            relaxed(of_behind, evidence.trend_floor[behind], evidence.elapsed_ms),
-            now_ms[behind],
-            limits.allowed_lag,
+    @cached_property
+    def complete(self) -> NDArray[np.float32]:
+        """The filled share of each window."""
+        return self.windows.count.astype(np.float32) / np.float32(self.windows.intervals)
+
+    @cached_property
+    def has_lag(self) -> Bools:
+        """Which slots hold a commit whose lag is known."""
+        return np.asarray((self.windows.lag != UNKNOWN) & is_filled(self.windows))
+
+    @cached_property
+    def known_lags(self) -> Ints:
+        """How many lags of each window are known."""
+        return np.asarray(self.has_lag.sum(axis=1))
+
+    @cached_property
+    def trend(self) -> Trend:
+        """How the lag of each partition moved."""
+        floor = relax_floor(self.windows, self.has_lag, self.evidence.trend_floor, self.evidence.elapsed_ms)
+        return lag_trend(self.windows, self.has_lag, floor)
+
+    def take(self, rows: Ints) -> "Partitions":
+        """Some of the partitions."""
+        if rows.size == self.reason.size:
+            return self
+        evidence = {f.name: getattr(self.evidence, f.name)[rows] for f in fields(Evidence) if f.name != "elapsed_ms"}
+        return Partitions(
+            take_rows(self.windows, rows),
+            Evidence(**evidence, elapsed_ms=self.evidence.elapsed_ms),
+            self.now_ms[rows],
+            self.limits,
+            self.reason[rows],
         )
-    return Verdicts(_STATUS[reason], reason, complete, trend_floor)
 
 
-def _judge_behind(
-    windows: Windows, recent_head: Ints, is_recent_whole: Bools, floor: Floats, now_ms: Ints, allowed_lag: int
-) -> tuple[NDArray[np.int8], Floats]:
-    """The rungs for partitions whose current lag is more than allowed."""
-    stopped = is_stopped(windows, now_ms) & ~was_recently_caught_up(windows, recent_head)
-    # One commit has no span to compare with, and where we first looked after the last commit the head may have been at
-    # its offset just before: until the recent past is seen whole, neither silence says anything.
-    is_too_new = (windows.count == 1) | (windows.lag[:, -1] == UNKNOWN)
-    known = (windows.lag != UNKNOWN) & is_filled(windows)
-    known_lags = known.sum(axis=1)
-    trend = lag_trend(windows, known, floor)
-    stalled = is_stalled(windows)
-    rungs: list[tuple[Bools, Reason]] = [
-        (stopped & is_too_new & ~is_recent_whole, Reason.TOO_LITTLE_KNOWN),
-        (stopped, Reason.STOPPED),
-        (is_rewound(windows), Reason.REWOUND),
-        (known_lags == 0, Reason.TOO_LITTLE_KNOWN),
-        (was_caught_up(windows, known, allowed_lag), Reason.WAS_CAUGHT_UP),
-        (stalled, Reason.STALLED),
-        (known_lags < 2, Reason.TOO_LITTLE_KNOWN),
-        (trend.has_fallen, Reason.LAG_FELL),
-        (trend.has_risen, Reason.FALLING_BEHIND),
-    ]
-    reason = np.full(windows.count.size, Reason.LAG_STEADY, dtype=np.int8)
-    for holds, because in reversed(rungs):
-        reason[holds] = because
-    # A rise that is interrupted by being caught up begins anew.
-    return reason, np.where(reason == Reason.WAS_CAUGHT_UP, UNKNOWN, trend.floor)
+def has_no_commits(partitions: Partitions) -> Bools:
+    """The window is empty."""
+    return np.asarray(partitions.windows.count == 0)
 
 
-def is_filled(windows: Windows) -> Bools:
-    """Which slots of each row hold a commit."""
-    intervals = windows.offset.shape[1]
-    filled: Bools = np.arange(intervals) >= (intervals - windows.count)[:, None]
-    return filled
+def is_incomplete(partitions: Partitions) -> Bools:
+    """The window holds fewer commits than `minimum-complete` demands."""
+    return np.asarray(partitions.complete < np.float32(partitions.limits.minimum_complete))
 
 
-def is_stopped(windows: Windows, now_ms: Ints) -> Bools:
-    """No commit for longer than the whole window took."""
-    rows = np.arange(windows.count.size)
-    first = windows.time_ms[rows, windows.offset.shape[1] - windows.count]
+def has_no_head(partitions: Partitions) -> Bools:
+    """The head is unknown, and so is the current lag."""
+    return np.asarray(partitions.evidence.current_lag == UNKNOWN)
+
+
+def is_caught_up(partitions: Partitions) -> Bools:
+    """The current lag is within `allowed-lag`."""
+    return np.asarray(partitions.evidence.current_lag <= partitions.limits.allowed_lag)
+
+
+def is_stopped(partitions: Partitions) -> Bools:
+    """No commit for longer than the whole window took, and the head was always ahead of the last one."""
+    windows, recent_head = partitions.windows, partitions.evidence.recent_head
+    first = windows.time_ms[np.arange(windows.count.size), windows.intervals - windows.count]
     last = windows.time_ms[:, -1]
-    stopped: Bools = (now_ms - last) > (last - first)
-    return stopped
+    is_silent = (partitions.now_ms - last) > (last - first)
+    was_recently_caught_up = (recent_head != UNKNOWN) & (recent_head <= windows.offset[:, -1])
+    return np.asarray(is_silent & ~was_recently_caught_up)
 
 
-def was_recently_caught_up(windows: Windows, recent_head: Ints) -> Bools:
-    """The head was at or below the last committed offset in the recent past."""
-    caught_up: Bools = (recent_head != UNKNOWN) & (recent_head <= windows.offset[:, -1])
-    return caught_up
+def is_stop_unproven(partitions: Partitions) -> Bools:
+    """It looks stopped, but too little of the recent past was sampled.
+
+    One commit has no span to compare with. And where sampling started after the last commit, the head may have been at
+    its offset just before.
+    """
+    windows = partitions.windows
+    is_too_new = (windows.count == 1) | (windows.lag[:, -1] == UNKNOWN)
+    return np.asarray(is_stopped(partitions) & is_too_new & ~partitions.evidence.is_recent_complete)
 
 
-def is_rewound(windows: Windows) -> Bools:
+def is_rewound(partitions: Partitions) -> Bools:
     """An offset fell, and no later one came back to where it had been."""
-    offset = windows.offset
-    fell = (offset[:, 1:] < offset[:, :-1]) & is_filled(windows)[:, :-1]
+    offset = partitions.windows.offset
+    fell = (offset[:, 1:] < offset[:, :-1]) & is_filled(partitions.windows)[:, :-1]
     rewound: Bools = np.any(fell, axis=1)
     rows = np.flatnonzero(rewound)
     if rows.size:
@@ -183,57 +179,100 @@ def is_rewound(windows: Windows) -> Bools:
     return rewound
 
 
-def was_caught_up(windows: Windows, known: Bools, allowed_lag: int) -> Bools:
-    """The lag may have been within what is allowed at some commit of the window."""
-    caught_up: Bools = np.any((windows.lag_low <= allowed_lag) & known, axis=1)
-    return caught_up
+def has_no_known_lag(partitions: Partitions) -> Bools:
+    """The lag of no commit is known."""
+    return np.asarray(partitions.known_lags == 0)
 
 
-def is_stalled(windows: Windows) -> Bools:
+def was_caught_up(partitions: Partitions) -> Bools:
+    """The lag may have been within `allowed-lag` at some commit of the window."""
+    is_allowed = partitions.windows.lag_low <= partitions.limits.allowed_lag
+    return np.asarray(np.any(is_allowed & partitions.has_lag, axis=1))
+
+
+def is_stalled(partitions: Partitions) -> Bools:
     """Commits go on, the offset does not."""
-    is_same = windows.offset == windows.offset[:, -1:]
-    stalled: Bools = np.all(is_same | ~is_filled(windows), axis=1)
-    return stalled
+    offset = partitions.windows.offset
+    return np.asarray(np.all((offset == offset[:, -1:]) | ~is_filled(partitions.windows), axis=1))
 
 
-@dataclass(slots=True)
-class Trend:
-    """How the lag moved, beyond what sampling alone can explain, and the lag at which the present rise began."""
-
-    has_fallen: Bools
-    has_risen: Bools
-    floor: Floats
+def has_one_known_lag(partitions: Partitions) -> Bools:
+    """One lag is no trend."""
+    return np.asarray(partitions.known_lags < 2)
 
 
-def relaxed(windows: Windows, floor: Floats, elapsed_ms: int) -> Floats:
-    """The beginning of a rise, drawn towards the window's oldest lag as time goes by."""
-    known = (windows.lag != UNKNOWN) & is_filled(windows)
-    first = windows.lag[np.arange(floor.size), known.argmax(axis=1)]
-    share = 1.0 - float(np.exp(-elapsed_ms / TREND_MS))
-    return np.where((floor == UNKNOWN) | (first == UNKNOWN), floor, floor + share * (first - floor))
+def has_lag_fallen(partitions: Partitions) -> Bools:
+    """The lag went down within the window."""
+    return partitions.trend.has_fallen
 
 
-def lag_trend(windows: Windows, known: Bools, floor: Floats) -> Trend:
-    """Tell a rise and a fall of the lag from noise, looking back past the window to where the rise began."""
-    lag = windows.lag
-    noise = np.where(known, windows.lag_high - windows.lag_low, 0).max(axis=1, initial=0)
-    tolerance = np.ceil(noise * NOISE_SHARE).astype(np.int64)
-    lowest = np.iinfo(np.int64).min // 4
-    peak_so_far = np.maximum.accumulate(np.where(known, lag, lowest), axis=1)
-    fall = np.where(known, peak_so_far - lag, 0).max(axis=1, initial=0)
-    has_fallen: Bools = fall > tolerance
+def has_lag_risen(partitions: Partitions) -> Bools:
+    """The lag never went down, and rose or stayed."""
+    return partitions.trend.has_risen
 
-    first_known = known.argmax(axis=1)
-    last_known = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
-    rows = np.arange(lag.shape[0])
-    first, last = lag[rows, first_known], lag[rows, last_known]
-    highest = np.iinfo(np.int64).max
-    peak_at = np.where(known, lag, lowest).argmax(axis=1)
-    is_after_peak = np.arange(lag.shape[1]) >= peak_at[:, None]
-    lowest_after_peak = np.where(known & is_after_peak, lag, highest).min(axis=1, initial=highest)
-    since_before = np.where(floor == UNKNOWN, first, np.minimum(floor, first))
-    new_floor = np.where(has_fallen, lowest_after_peak, since_before)
-    new_floor = np.where(known.any(axis=1), new_floor, UNKNOWN)
-    is_exact = tolerance == 0
-    has_risen: Bools = np.where(is_exact, last >= new_floor, last - new_floor > tolerance)
-    return Trend(has_fallen, has_risen, new_floor)
+
+def is_left(partitions: Partitions) -> Bools:
+    """Every partition that no rung above has decided."""
+    return np.ones(partitions.reason.size, np.bool_)
+
+
+def is_tail_unverified(partitions: Partitions) -> Bools:
+    """A bad verdict for a lag that may be transaction markers alone; see decision 7."""
+    is_short = partitions.evidence.current_lag <= SHORT_LAG
+    return np.asarray((_STATUS[partitions.reason] != Status.OK) & is_short & ~partitions.evidence.is_tail_verified)
+
+
+class Rung(NamedTuple):
+    """A rule, with the reason and the status it gives; only a rung that `overrules` is asked of decided partitions."""
+
+    rule: Callable[[Partitions], Bools]
+    reason: Reason
+    status: Status = Status.OK
+    overrules: bool = False
+
+
+LADDER = (
+    Rung(has_no_commits, Reason.NO_COMMITS),
+    Rung(is_incomplete, Reason.INCOMPLETE),
+    Rung(has_no_head, Reason.NO_HEAD),
+    Rung(is_caught_up, Reason.CAUGHT_UP),
+    Rung(is_stop_unproven, Reason.TOO_LITTLE_KNOWN),
+    Rung(is_stopped, Reason.STOPPED, Status.STOP),
+    Rung(is_rewound, Reason.REWOUND, Status.REWIND),
+    Rung(has_no_known_lag, Reason.TOO_LITTLE_KNOWN),
+    Rung(was_caught_up, Reason.WAS_CAUGHT_UP),
+    Rung(is_stalled, Reason.STALLED, Status.STALL),
+    Rung(has_one_known_lag, Reason.TOO_LITTLE_KNOWN),
+    Rung(has_lag_fallen, Reason.LAG_FELL),
+    Rung(has_lag_risen, Reason.FALLING_BEHIND, Status.WARN),
+    Rung(is_left, Reason.LAG_STEADY),
+    Rung(is_tail_unverified, Reason.TAIL_IN_DOUBT, overrules=True),
+)
+_BEHIND = [rung.reason for rung in LADDER].index(Reason.CAUGHT_UP) + 1
+"""From here on the rungs look at every slot, and are asked only of partitions that are behind."""
+_STATUS = np.ones(len(Reason), np.int8)
+for _rung in LADDER:
+    _STATUS[_rung.reason] = _rung.status
+
+
+def judge(windows: Windows, evidence: Evidence, now_ms: Ints, limits: Limits) -> Verdicts:
+    """Run the ladder over all partitions."""
+    reason = np.full(windows.count.size, Reason.NOT_JUDGED, np.int8)
+    everyone = Partitions(windows, evidence, now_ms, limits, reason)
+    _decide(everyone, LADDER[:_BEHIND])
+    rows = np.flatnonzero(reason == Reason.NOT_JUDGED)
+    trend_floor = np.full(reason.size, UNKNOWN, np.float64)
+    if rows.size:
+        behind = everyone.take(rows)
+        _decide(behind, LADDER[_BEHIND:])
+        reason[rows] = behind.reason
+        # A rise that was interrupted by being caught up starts over.
+        trend_floor[rows] = np.where(behind.reason == Reason.WAS_CAUGHT_UP, UNKNOWN, behind.trend.floor)
+    return Verdicts(_STATUS[reason], reason, everyone.complete, trend_floor)
+
+
+def _decide(partitions: Partitions, rungs: tuple[Rung, ...]) -> None:
+    """Give a reason to each partition that a rung applies to."""
+    for rung in rungs:
+        is_asked = rung.overrules | (partitions.reason == Reason.NOT_JUDGED)
+        partitions.reason[rung.rule(partitions) & is_asked] = rung.reason

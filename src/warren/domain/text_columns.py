@@ -1,4 +1,4 @@
-"""Text made of whole columns."""
+"""Text built column by column."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _NOT_PLAIN_IN_JSON = r'["\\\x00-\x1f]'
 
 
 def joined(*parts: str | pa.StringArray) -> pa.StringArray:
-    """Columns and words, put together row by row."""
+    """Columns and constants, concatenated row by row."""
     return pc.binary_join_element_wise(*parts, "")
 
 
@@ -22,16 +22,16 @@ def as_text(numbers: NDArray[np.generic]) -> pa.StringArray:
 
 
 def replace_matching(
-    names: pa.StringArray, plain: pa.StringArray, odd: str, rewritten: Callable[[str], str]
+    names: pa.StringArray, plain: pa.StringArray, pattern: str, rewrite: Callable[[str], str]
 ) -> pa.StringArray:
-    """The plain form of each name; of those that match a pattern the one that is made for them, one by one."""
-    places = np.flatnonzero(np.asarray(pc.match_substring_regex(names, odd)))
-    if places.size == 0:
+    """The plain form of each name, except those that match a pattern: each of these is rewritten on its own."""
+    matching = np.flatnonzero(np.asarray(pc.match_substring_regex(names, pattern)))
+    if matching.size == 0:
         return plain
-    others = pa.array([rewritten(name) for name in names.take(pa.array(places)).to_pylist()], pa.string())
-    is_odd = np.zeros(len(names), dtype=np.bool_)
-    is_odd[places] = True
-    return pc.replace_with_mask(plain, pa.array(is_odd), others)
+    others = pa.array([rewrite(name) for name in names.take(pa.array(matching)).to_pylist()], pa.string())
+    is_matching = np.zeros(len(names), dtype=np.bool_)
+    is_matching[matching] = True
+    return pc.replace_with_mask(plain, pa.array(is_matching), others)
 
 
 def json_strings(names: pa.StringArray) -> pa.StringArray:
@@ -42,9 +42,9 @@ def json_strings(names: pa.StringArray) -> pa.StringArray:
 
 
 def bytes_of(column: pa.StringArray) -> memoryview:
-    """All texts of a column in a row, without a copy."""
+    """The bytes of all texts of a column, one after the other, without a copy."""
     if len(column) == 0:
         return memoryview(b"")
     _, ends, data = column.buffers()
-    edges = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    return memoryview(data)[int(edges[0]) : int(edges[-1])] if data else memoryview(b"")
+    bounds = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    return memoryview(data)[int(bounds[0]) : int(bounds[-1])] if data else memoryview(b"")

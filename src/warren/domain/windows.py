@@ -1,4 +1,4 @@
-"""Burrow's ring of the last commits, for all partitions at once: a row each, the newest slot at the right."""
+"""Burrow's ring of the last commits, for all partitions at once: one row each, the newest slot at the right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
 
 UNKNOWN = -1
-"""A lag, head or offset that nobody knows."""
+"""A lag, head or offset that is not known."""
 
 NEVER = int(np.iinfo(np.int64).min)
 """A time before all others."""
@@ -22,8 +22,9 @@ MAX_DISTANCE_MS = 2**38
 
 # What a commit that is merged into a slot replaces; the time stays the slot's own.
 _REPLACED = ("offset", "order", "lag", "lag_low", "lag_high")
-_COLUMNS = ("time_ms", *_REPLACED)
 _UNFILLED = {"offset": 0, "time_ms": 0, "order": 0, "lag": UNKNOWN, "lag_low": UNKNOWN, "lag_high": UNKNOWN}
+COLUMNS = tuple(_UNFILLED)
+"""The matrices of windows, with one column per slot."""
 
 
 @dataclass(slots=True)
@@ -58,13 +59,18 @@ class Commits:
 
 
 def empty(n: int, intervals: int) -> Windows:
-    """Gives n windows without a commit."""
+    """Creates n windows without a commit."""
     slots = {name: np.full((n, intervals), fill, np.int64) for name, fill in _UNFILLED.items()}
     return Windows(count=np.zeros(n, np.int32), **slots)
 
 
+def is_filled(windows: Windows) -> Bools:
+    """Which slots of each row hold a commit."""
+    return np.asarray(np.arange(windows.intervals) >= (windows.intervals - windows.count)[:, None])
+
+
 def append(windows: Windows, commits: Commits, min_distance_ms: int) -> Windows:
-    """Adds commits as Burrow's ring does; takes the windows over: writable arrays are changed in place."""
+    """Adds commits as Burrow's ring does; writable arrays are changed in place."""
     if not 0 <= min_distance_ms <= MAX_DISTANCE_MS:
         raise ValueError(f"min_distance_ms is {min_distance_ms}, allowed are 0 to {MAX_DISTANCE_MS}")
     windows = _writable(windows)
@@ -98,12 +104,12 @@ def append(windows: Windows, commits: Commits, min_distance_ms: int) -> Windows:
 
 
 def drop_before(windows: Windows, barrier_order: Ints) -> Windows:
-    """Drops the slots whose order is below the row's barrier (0 drops none); in place, as `append`."""
+    """Drops the slots whose order is below the row's barrier (0 drops none); in place, as `append` does."""
     return _drop_below(windows, "order", barrier_order)
 
 
 def drop_until(windows: Windows, until_ms: Ints) -> Windows:
-    """Drops the slots whose time is the row's or before it (NEVER drops none); in place, as `append`."""
+    """Drops the slots whose time is the row's or before it (NEVER drops none); in place, as `append` does."""
     return _drop_below(windows, "time_ms", until_ms + 1)
 
 
@@ -128,17 +134,17 @@ def take_rows(windows: Windows, idx: Ints) -> Windows:
     """Copies the windows of the given rows, in that order; -1 gives an empty window."""
     is_known = idx >= 0
     if is_known.all():
-        slots = {name: np.take(getattr(windows, name), idx, axis=0) for name in _COLUMNS}
+        slots = {name: np.take(getattr(windows, name), idx, axis=0) for name in COLUMNS}
         return Windows(count=np.take(windows.count, idx), **slots)
     taken = empty(len(idx), windows.intervals)
-    for name in ("count", *_COLUMNS):
+    for name in ("count", *COLUMNS):
         getattr(taken, name)[is_known] = getattr(windows, name)[idx[is_known]]
     return taken
 
 
 def concat(a: Windows, b: Windows) -> Windows:
     """Copies two sets of windows of the same length into one, a's rows first."""
-    slots = {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in _COLUMNS}
+    slots = {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in COLUMNS}
     return Windows(count=np.concatenate([a.count, b.count]), **slots)
 
 
@@ -151,7 +157,7 @@ def keep_newest(key_code: Ints, order: Ints, n: int) -> Bools:
 
 
 def runs_by_code(key_code: Ints, order: Ints) -> tuple[Positions, Positions, Ints]:
-    """The places of all rows by key and order, and where the run of each key begins and how long it is."""
+    """The indexes of all rows by key and order, and where the run of each key starts and how long it is."""
     by_key = _sorted_by_code(key_code)
     sorted_code, sorted_order = key_code[by_key], order[by_key]
     is_start = np.ones(len(key_code), np.bool_)
@@ -176,7 +182,7 @@ def _sorted_by_code(code: npt.NDArray[np.integer]) -> Positions:
 
 def _writable(windows: Windows) -> Windows:
     # Arrays that view Arrow memory are read-only; those are copied, all others are ours to change.
-    slots = {name: np.require(getattr(windows, name), requirements=["C", "W"]) for name in _COLUMNS}
+    slots = {name: np.require(getattr(windows, name), requirements=["C", "W"]) for name in COLUMNS}
     return Windows(count=np.require(windows.count, requirements=["C", "W"]), **slots)
 
 
@@ -197,18 +203,18 @@ def _drop_seen(windows: Windows, commits: Commits) -> Commits:
     is_seen[1:] |= (commits.order[1:] == commits.order[:-1]) & (commits.row[1:] == commits.row[:-1])
     if not is_seen.any():
         return commits
-    return Commits(**{name: getattr(commits, name)[~is_seen] for name in ("row", *_COLUMNS)})
+    return Commits(**{name: getattr(commits, name)[~is_seen] for name in ("row", *COLUMNS)})
 
 
 def _make_room(windows: Windows, rows: Ints, opened: Ints) -> None:
-    # What is left in the places that come free is overwritten by the slots that are opened.
+    # What is left in the cells that become free is overwritten by the slots that are opened.
     slots = windows.intervals
     is_same_for_all = len(rows) == len(windows.count) and opened.min() == opened.max()
     for shift in range(1, slots):
         moving = rows[opened == shift]
         if len(moving) == 0:
             continue
-        for name in _COLUMNS:
+        for name in COLUMNS:
             column = getattr(windows, name)
             if is_same_for_all:
                 flat = column.reshape(-1)

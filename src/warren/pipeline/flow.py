@@ -1,56 +1,88 @@
-"""The whole way of a commit through Spark, in one screen.
+"""One cycle on Spark, from the records of the offsets topics to the files of the next snapshot.
 
-    offsets topics ─► raw records ─► decoded, the needed ─► to their bucket ─► judged with the state before ─► files
+    plan ─► map steps ─► shuffle by bucket ─► bucket steps ─► files, and one result per bucket
 
-Each arrow is a step below. A task never sees more than its own share, and what comes back to the driver is one line a
-bucket: the names of the files it wrote and some counts.
+The driver makes the plan (`planner.py`) and turns the results into a manifest (`next_manifest.py`); `cycle.py` decides
+when this runs and commits it exactly once. Map steps are pure functions of records and plan. Every bucket step has the
+signature `(bucket, inputs) -> bucket`: it updates the working bucket in place, returns it, and does no I/O. Files are
+read (state, head samples) before the first bucket step and written after the last one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.pipeline.decode import to_pieces
-from warren.pipeline.judge import judge_buckets
+from warren.pipeline.add_commits import add_seeds, append_commits, drop_restarted_clusters, locate_commits
+from warren.pipeline.bucket_files import load_bucket, load_inputs, write_bucket
+from warren.pipeline.bucket_result import encode_result, to_result
+from warren.pipeline.decode import compact_records, decode_records
+from warren.pipeline.drop_deleted import drop_deleted_commits, drop_deleted_partitions
+from warren.pipeline.drop_expired import drop_expired
+from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.schemas import JUDGED, PIECES
+from warren.pipeline.replace_owners import replace_owners
+from warren.pipeline.roll_up_groups import roll_up_groups
+from warren.pipeline.schemas import ADDRESSED, RESULTS, spark_schema
+from warren.pipeline.shuffle import address_tables, gather_tables
+from warren.pipeline.wanted import keep_wanted
+from warren.pipeline.working_bucket import BucketStep, sort_partitions
+from warren.snapshot.store import Store
+from warren.spark.worker import prepare_worker
+
+Batches = Iterable[pa.RecordBatch]
+
+BUCKET_STEPS: tuple[BucketStep, ...] = (
+    drop_restarted_clusters,
+    locate_commits,
+    drop_deleted_commits,
+    append_commits,
+    add_seeds,
+    replace_owners,
+    sort_partitions,
+    drop_deleted_partitions,
+    drop_expired,
+    judge_partitions,
+    roll_up_groups,
+)
 
 
-def flow(spark: SparkSession, scans: Sequence[DataFrame], extra: pa.Table, plan: CyclePlan) -> DataFrame:
-    """One cycle: raw records of every source, and the driver's own pieces, to one judged row a bucket."""
-    pieces = spark.createDataFrame(extra, schema=PIECES)
+def flow(spark: SparkSession, scans: Sequence[DataFrame], driver_tables: pa.Table, plan: CyclePlan) -> DataFrame:
+    """A whole cycle: the records of every source, and the driver's own tables, to one result per bucket."""
+    addressed, results = spark_schema(ADDRESSED), spark_schema(RESULTS)
+    tables = spark.createDataFrame(driver_tables, schema=addressed)
     if scans:
-        pieces = pieces.unionByName(
-            reduce(DataFrame.unionByName, scans)
-            .coalesce(2 * spark.sparkContext.defaultParallelism)
-            .mapInArrow(to_pieces(plan), PIECES)
-        )
-    return pieces.repartition(plan.buckets, "slot").mapInArrow(judge_buckets(plan), JUDGED)
+        records = reduce(DataFrame.unionByName, scans).coalesce(2 * spark.sparkContext.defaultParallelism)
+        tables = tables.unionByName(records.mapInArrow(map_records(plan), addressed))
+    return tables.repartition(plan.buckets, "slot").mapInArrow(judge_buckets(plan), results)
 
 
-def bucket_slots(buckets: int) -> tuple[int, ...]:
-    """For each bucket the smallest number that Spark's hash partitioning sends to the partition of that bucket."""
-    slots: dict[int, int] = {}
-    number = 0
-    while len(slots) < buckets:
-        slots.setdefault(spark_hash(number) % buckets, number)
-        number += 1
-    return tuple(slots[bucket] for bucket in range(buckets))
+def map_records(plan: CyclePlan) -> Callable[[Batches], Batches]:
+    """The map task: raw records in, tables addressed to buckets out."""
+
+    def run(batches: Batches) -> Batches:
+        prepare_worker()
+        records = compact_records((decode_records(batch, plan) for batch in batches), plan)
+        yield from address_tables(keep_wanted(records, plan), plan)
+
+    return run
 
 
-def spark_hash(number: int) -> int:
-    """Spark's hash of an int (Murmur3, seed 42), worked out here: to ask Spark is a whole job at every start."""
-    mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593
-    mixed = _rotated(42 ^ (mixed & 0xFFFFFFFF), 13) * 5 + 0xE6546B64
-    mixed = (mixed ^ 4) & 0xFFFFFFFF
-    mixed = ((mixed ^ mixed >> 16) * 0x85EBCA6B) & 0xFFFFFFFF
-    mixed = ((mixed ^ mixed >> 13) * 0xC2B2AE35) & 0xFFFFFFFF
-    mixed ^= mixed >> 16
-    return mixed - 2**32 if mixed >= 2**31 else mixed
+def judge_buckets(plan: CyclePlan) -> Callable[[Batches], Batches]:
+    """The bucket task: each bucket that is addressed in a Spark partition is loaded, judged and written."""
 
+    def run(batches: Batches) -> Batches:
+        prepare_worker()
+        store = Store(Path(plan.root))
+        for number, tables in gather_tables(batches).items():
+            bucket = load_bucket(store, plan, number)
+            inputs = load_inputs(store, plan, number, tables)
+            for step in BUCKET_STEPS:
+                bucket = step(bucket, inputs)
+            files = write_bucket(store, plan, number, bucket)
+            result = encode_result(to_result(files, bucket, inputs))
+            yield pa.RecordBatch.from_pylist([{"bucket": number, "result": result}], schema=RESULTS)
 
-def _rotated(number: int, bits: int) -> int:
-    number &= 0xFFFFFFFF
-    return (number << bits | number >> 32 - bits) & 0xFFFFFFFF
+    return run

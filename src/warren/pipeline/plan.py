@@ -1,8 +1,12 @@
-"""What one cycle is to do, fixed by the driver and sent to every task."""
+"""What one cycle reads and judges, decided by the driver and sent to every task."""
 
 from dataclasses import dataclass, field
 
-from warren.domain.matching import GroupFilter
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from warren.domain.matching import GroupFilter, is_wanted
 from warren.domain.offsets_outages import Outage
 from warren.domain.rules import Limits
 from warren.snapshot.manifest import Bucket, HeadSample
@@ -15,20 +19,23 @@ class PlannedCluster:
 
     name: str
     is_judged: bool
-    is_read_anew: bool = False
+    is_restarted: bool = False
+    """Whether its offsets topic is another log now, so that its windows start over."""
     skew_ms: int = 0
-    ring_ms: int = 100_000
-    lost_topics: tuple[tuple[str, int], ...] = ()
-    """Topics that were deleted, made again or not, and when: commits from before count no more."""
-    tails_known: tuple[tuple[str, int], ...] = ()
-    heard_at_ms: int | None = None
+    recent_ms: int = 100_000
+    """How far back a head counts as recent: as long as Burrow's ring of head samples."""
+    deleted_topics: tuple[tuple[str, int], ...] = ()
+    """Topics that were deleted, created again or not, and when: commits from before do not count."""
+    verified_tails: tuple[tuple[str, int], ...] = ()
+    """Partitions whose tail has been read up to their present head."""
+    read_until_ms: int | None = None
     """When the ends were fixed up to which commits are read; None if now."""
-    away: tuple[Outage, ...] = ()
+    outages: tuple[Outage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSource:
-    """An offsets topic as the tasks see it: whose commits it holds and which groups are wanted from it."""
+    """An offsets topic as the tasks see it: its cluster (an index) and which groups are wanted from it."""
 
     cluster: int
     filters: tuple[GroupFilter, ...]
@@ -53,9 +60,24 @@ class CyclePlan:
     elapsed_ms: int = 0
     storage_filter: GroupFilter = field(default_factory=GroupFilter)
     deletions: tuple[PipelineRequest, ...] = ()
-    """Groups, or topics of groups, of which nothing counts that was committed before they were deleted."""
+    """Deleted groups, or topics of groups: commits from before their deletion do not count."""
 
     @property
     def buckets(self) -> int:
         """How many buckets the state has."""
         return len(self.slots)
+
+    @property
+    def source_clusters(self) -> NDArray[np.int32]:
+        """The cluster of each source."""
+        return np.array([source.cluster for source in self.sources], dtype=np.int32)
+
+    def is_wanted(
+        self, groups: pa.StringArray, index: NDArray[np.int64], source: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether the group of each row (an index into `groups`) is wanted from the row's source."""
+        wanted = np.zeros(index.size, dtype=np.bool_)
+        for number in np.unique(source):
+            rows = source == number
+            wanted[rows] = is_wanted(groups, self.sources[int(number)].filters, self.storage_filter)[index[rows]]
+        return wanted

@@ -1,4 +1,4 @@
-"""Queries on clusters that may go away: Spark plans a Kafka scan once its cluster answers, however long that takes."""
+"""Spark queries on clusters that may go down: planning a Kafka scan waits until its cluster answers."""
 
 import contextlib
 import threading
@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 
-ASK_EVERY_S = 3.0
-"""How long a query may take to begin before somebody is asked whether its clusters are still there."""
+CHECK_EVERY_S = 3.0
+"""How often to check whether the clusters of a query still answer, until its first task starts."""
 
 
-class NeverBegan(Exception):  # noqa: N818 - reads as what it is
-    """A query was given up before its first task, as a cluster it reads from has gone away."""
+class QueryNotStarted(Exception):  # noqa: N818 - says what happened
+    """A query was cancelled before its first task, because a cluster it reads from went down."""
 
 
-def run_query(spark: SparkSession, action: Callable[[], T], is_worth_waiting: Callable[[], bool]) -> T:
-    """Run an action of Spark; while it has not begun, `is_worth_waiting` says whether to go on waiting for it."""
+def run_query(spark: SparkSession, action: Callable[[], T], keep_waiting: Callable[[], bool]) -> T:
+    """Run an action of Spark; until its first task starts, `keep_waiting` decides whether to wait for it."""
     context = spark.sparkContext
     group = f"warren-{uuid.uuid4().hex}"
     outcome: Future[T] = Future()
@@ -30,21 +30,21 @@ def run_query(spark: SparkSession, action: Callable[[], T], is_worth_waiting: Ca
 
     def run() -> None:
         try:
-            context.setJobGroup(group, "a cycle of Warren")
+            context.setJobGroup(group, "Warren cycle")
             outcome.set_result(action())
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is taken
+        except Exception as error:  # noqa: BLE001 - raised again where the result is taken
             outcome.set_exception(error)
         finally:
             ended.set()
 
-    # A daemon: planning that waits for a dead cluster cannot be interrupted, and must not hold up the end of Warren.
+    # A daemon: planning that waits for a dead cluster cannot be interrupted, and must not delay the exit of Warren.
     InheritableThread(target=run, name="query", daemon=True).start()
-    while not ended.wait(ASK_EVERY_S):
+    while not ended.wait(CHECK_EVERY_S):
         if context.statusTracker().getJobIdsForGroup(group):
             ended.wait()
-        elif not is_worth_waiting():
+        elif not keep_waiting():
             with contextlib.suppress(Py4JError):
-                # Should the cluster come back, the query would begin after all.
+                # Otherwise the query would still start when the cluster comes back.
                 context._jsc.sc().cancelJobGroupAndFutureJobs(group)
-            raise NeverBegan("a cluster went away before it could be read")
+            raise QueryNotStarted("a cluster went down before it could be read")
     return outcome.result()

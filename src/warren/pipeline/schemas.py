@@ -5,37 +5,27 @@ from enum import IntEnum
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-RAW = StructType(
+RAW_RECORDS = pa.schema(
     [
-        StructField("source", IntegerType(), nullable=False),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
+        ("source", pa.int32()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
     ]
 )
-"""Records of the offsets topics as they were read; `source` counts the cycle's sources."""
+"""Records of offsets topics as they were read; `source` is an index into the plan's sources."""
 
 
-class Piece(IntEnum):
-    """What a piece on its way to a bucket holds."""
+class TableKind(IntEnum):
+    """What a table on its way to a bucket holds; NONE only makes sure that every bucket is judged."""
 
-    NOTHING = 0
+    NONE = 0
     COMMITS = 1
     OWNERS = 2
     REJECTS = 3
     SEEDS = 4
 
-
-PIECES = StructType(
-    [
-        StructField("slot", IntegerType(), nullable=False),
-        StructField("bucket", IntegerType(), nullable=False),
-        StructField("what", IntegerType(), nullable=False),
-        StructField("piece", BinaryType()),
-    ]
-)
-"""Whole Arrow tables on their way to a bucket: columns travel through the shuffle as they are, not row by row."""
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 
@@ -51,7 +41,7 @@ COMMITS = pa.schema(
         ("is_tombstone", pa.bool_()),
     ]
 )
-"""Decoded commits; a tombstone without a topic takes the whole group."""
+"""Decoded commits; a tombstone without a topic deletes the whole group."""
 
 OWNERS = pa.schema(
     [
@@ -63,7 +53,7 @@ OWNERS = pa.schema(
         ("client_id", pa.string()),
     ]
 )
-"""Who owns what: all rows of a group together replace what was known; one without a topic only says it changed."""
+"""The rows of a group replace all owners that were known of it; a row without a topic only says that they changed."""
 
 SEEDS = pa.schema(
     [
@@ -76,15 +66,24 @@ SEEDS = pa.schema(
 )
 """Offsets that brokers hold for groups whose commits were not read."""
 
-REJECTS = pa.schema(
-    [
-        ("cluster", pa.int32()),
-        ("reason", pa.string()),
-        ("count", pa.int64()),
-        ("sample", pa.string()),
-    ]
-)
-"""Records that could not be read, counted by reason, with one sample each."""
+REJECTS = pa.schema([("cluster", pa.int32()), ("reason", pa.string()), ("count", pa.int64()), ("sample", pa.string())])
+"""Records that cannot be decoded, counted by reason, with one sample each."""
 
-JUDGED = StructType([StructField("bucket", IntegerType(), nullable=False), StructField("summary", BinaryType())])
-"""What a bucket's task answers: its files and a summary a cluster, as JSON; never rows that grow with the groups."""
+TABLES = {
+    TableKind.COMMITS: COMMITS,
+    TableKind.OWNERS: OWNERS,
+    TableKind.REJECTS: REJECTS,
+    TableKind.SEEDS: SEEDS,
+}
+
+ADDRESSED = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("kind", pa.int32()), ("table", pa.binary())])
+"""Whole Arrow tables on their way to a bucket: columns travel through the shuffle as they are, not row by row."""
+
+RESULTS = pa.schema([("bucket", pa.int32()), ("result", pa.binary())])
+"""What the tasks of buckets return: a `BucketResult` each, never rows that grow with the groups."""
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """A schema of integers and bytes as Spark's."""
+    spark_types = {pa.int32(): IntegerType(), pa.int64(): LongType(), pa.binary(): BinaryType()}
+    return StructType([StructField(field.name, spark_types[field.type]) for field in schema])

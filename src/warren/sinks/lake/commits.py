@@ -80,7 +80,9 @@ def commits(
         }
         if spans:
             options = source.options
-            scans.append(read_commits(spark, number, source.cluster, options, source.topic, spans, more=("timestamp",)))
+            scans.append(
+                read_commits(spark, number, source.cluster, options, source.topic, spans, extra_columns=("timestamp",))
+            )
     if not scans:
         return None
     tasks = 2 * spark.sparkContext.defaultParallelism

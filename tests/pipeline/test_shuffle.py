@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from warren.pipeline.flow import bucket_slots, spark_hash
+from warren.pipeline.shuffle import bucket_slots, spark_hash
 
 
 def test_the_hash_of_a_number_is_sparks(spark: SparkSession) -> None:

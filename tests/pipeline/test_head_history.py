@@ -8,10 +8,11 @@ import pytest
 
 from tests.kit.plans import NOW, Commit, Rehearsal, commits_table, plan
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.heads import LOOK_BACK, HeadHistory
-from warren.pipeline.judge import with_rows_for
+from warren.pipeline.add_commits import locate_commits
+from warren.pipeline.head_history import MAX_SAMPLES_BACK, HeadHistory, RowHeads, load_head_history
 from warren.pipeline.plan import PlannedCluster
-from warren.pipeline.state import State, empty_state
+from warren.pipeline.schemas import OWNERS, REJECTS, SEEDS
+from warren.pipeline.working_bucket import BucketInputs, WorkingBucket, new_rows
 
 TRIGGER = 10_000
 TWO = (PlannedCluster("one", is_judged=True), PlannedCluster("two", is_judged=True))
@@ -21,12 +22,20 @@ ALL = np.arange(4)
 Look = Mapping[str, Mapping[str, Sequence[int]]]
 
 
-def four_rows() -> State:
+def four_rows(history: HeadHistory) -> RowHeads:
     names = [(0, "t", 0), (0, "t", 1), (0, "u", 0), (1, "t", 0)]
     commits = [Commit("g", topic, partition, 0, NOW, n, cluster) for n, (cluster, topic, partition) in enumerate(names)]
-    state, placed = with_rows_for(empty_state(10), commits_table(commits))
-    assert placed.tolist() == ALL.tolist()
-    return state
+    inputs = BucketInputs(
+        plan(Path("unused"), clusters=TWO), commits_table(commits), OWNERS.empty_table(), SEEDS.empty_table(),
+        REJECTS.empty_table(), history,
+    )  # fmt: skip
+    bucket = locate_commits(WorkingBucket(new_rows(0, 10)), inputs)
+    assert bucket.commit_rows.tolist() == ALL.tolist()
+    return inputs.row_heads(bucket)
+
+
+def loaded(cycles: Rehearsal) -> RowHeads:
+    return four_rows(load_head_history(cycles.store, plan(cycles.root, clusters=TWO, heads=tuple(cycles.heads))))
 
 
 @pytest.fixture
@@ -34,11 +43,11 @@ def cycles(tmp_path: Path) -> Rehearsal:
     return Rehearsal(tmp_path, plan(tmp_path, clusters=TWO))
 
 
-def history(cycles: Rehearsal, looks: Sequence[Look], ids: Sequence[Mapping[str, str]] | None = None) -> HeadHistory:
-    """Looks a trigger apart, the first one at NOW."""
+def history(cycles: Rehearsal, looks: Sequence[Look], ids: Sequence[Mapping[str, str]] | None = None) -> RowHeads:
+    """Samples a trigger apart, the first one at NOW."""
     for n, look in enumerate(looks):
-        cycles.look(NOW + n * TRIGGER, look, ids[n] if ids else {})
-    return HeadHistory(plan(cycles.root, clusters=TWO, heads=tuple(cycles.heads)), four_rows())
+        cycles.sample(NOW + n * TRIGGER, look, ids[n] if ids else {})
+    return loaded(cycles)
 
 
 def heads(t: Sequence[int], u: Sequence[int] = (7,), two: Sequence[int] = (9,)) -> Look:
@@ -87,7 +96,7 @@ def test_a_partition_without_a_leader_has_the_last_head_that_is_known(cycles: Re
 
 
 def test_a_head_that_was_known_long_ago_is_not_known(cycles: Rehearsal) -> None:
-    found = history(cycles, [heads([10, 20]), *[heads([11, UNKNOWN])] * LOOK_BACK])
+    found = history(cycles, [heads([10, 20]), *[heads([11, UNKNOWN])] * MAX_SAMPLES_BACK])
     assert found.newest(ALL[:2]).tolist() == [11, UNKNOWN]
 
 
@@ -140,7 +149,7 @@ def test_a_commit_within_a_look_is_bounded_by_the_looks_around_that(cycles: Rehe
     history(cycles, [heads([100, 0]), heads([200, 0]), heads([300, 0])])
     slow = cycles.heads[1]
     cycles.heads[1] = type(slow)(slow.heads, slow.layout, {"one": (NOW + 8_000, NOW + 12_000)})
-    found = HeadHistory(plan(cycles.root, clusters=TWO, heads=tuple(cycles.heads)), four_rows())
+    found = loaded(cycles)
     lag, low, high = found.lags(ALL[:1], "one", np.array([50]), np.array([NOW + 10_000]))
     assert (lag.tolist(), low.tolist(), high.tolist()) == ([150], [50], [250])
 
@@ -174,6 +183,6 @@ def test_a_recent_head_that_is_missing_in_one_sample_is_taken_from_the_next(cycl
 
 def test_after_a_hole_in_the_history_the_head_before_it_counts(cycles: Rehearsal) -> None:
     for at, head in ((0, 10), (600_000, 50)):
-        cycles.look(NOW + at, heads([head, 0]))
-    found = HeadHistory(plan(cycles.root, clusters=TWO, heads=tuple(cycles.heads)), four_rows())
+        cycles.sample(NOW + at, heads([head, 0]))
+    found = loaded(cycles)
     assert found.recent(ALL[:1], "one", NOW + 500_000)[0].tolist() == [10]

@@ -17,6 +17,7 @@ from warren.domain.offsets_outages import Outage
 from warren.domain.rules import Limits, Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
+from warren.pipeline.bucket_result import ClusterCounts
 from warren.pipeline.plan import PlannedCluster
 
 TRIGGER = 10_000
@@ -57,18 +58,16 @@ def test_a_cycle_without_anything(cycles: Rehearsal) -> None:
     assert cycles.cycle(NOW) == {}
     assert cycles.groups() == {}
     assert cycles.cycle(NOW + TRIGGER) == {}
-    assert cycles.summaries[0]["clusters"]["local"] == {
-        "groups": {}, "partitions": {}, "totallag": 0, "commits": 0, "newest_ms": None,
-    }  # fmt: skip
+    assert cycles.results[0].clusters["local"] == ClusterCounts({}, {}, totallag=0, commits=0, newest_ms=None)
 
 
 def test_windows_grow_over_cycles_and_lags_come_from_the_heads_around_each_commit(cycles: Rehearsal) -> None:
-    cycles.look(NOW, {"local": {"t": [100]}})
+    cycles.sample(NOW, {"local": {"t": [100]}})
     row = cycles.cycle(NOW, [commit(1, NOW - 4_000, 90)])[KEY]
     assert (row["lags"], row["current_lag"], row["head"]) == ([UNKNOWN], 10, 100)
     assert status(row) == (Status.OK, Reason.TOO_LITTLE_KNOWN)
 
-    cycles.look(NOW + TRIGGER, {"local": {"t": [200]}})
+    cycles.sample(NOW + TRIGGER, {"local": {"t": [200]}})
     row = cycles.cycle(NOW + TRIGGER, [commit(2, NOW + 5_000, 120), commit(3, NOW + 9_000, 150)])[KEY]
     assert window(row) == [(90, NOW - 4_000, 1), (120, NOW + 5_000, 2), (150, NOW + 9_000, 3)]
     assert (row["lags"], row["lags_low"], row["lags_high"]) == ([UNKNOWN, 30, 40], [UNKNOWN, 0, 0], [UNKNOWN, 80, 50])
@@ -84,11 +83,11 @@ def test_windows_grow_over_cycles_and_lags_come_from_the_heads_around_each_commi
 
 def test_a_stop_is_seen_without_any_commit_arriving(cycles: Rehearsal) -> None:
     for n in range(3):
-        cycles.look(NOW + n * TRIGGER, {"local": {"t": [1_000 + n * 100]}})
+        cycles.sample(NOW + n * TRIGGER, {"local": {"t": [1_000 + n * 100]}})
         cycles.cycle(NOW + n * TRIGGER, [commit(n, NOW + n * TRIGGER - 3_000, 500 + n * 100)])
     assert cycles.partitions()[KEY]["status"] != Status.STOP
     last = NOW + 2 * TRIGGER - 3_000
-    cycles.look(last + 20_000, {"local": {"t": [1_300]}})
+    cycles.sample(last + 20_000, {"local": {"t": [1_300]}})
     assert cycles.cycle(last + 20_000)[KEY]["status"] != Status.STOP
     row = cycles.cycle(last + 20_001)[KEY]
     assert status(row) == (Status.STOP, Reason.STOPPED)
@@ -101,51 +100,51 @@ def test_a_stop_is_seen_without_any_commit_arriving(cycles: Rehearsal) -> None:
 
 def test_a_bad_verdict_for_a_short_lag_waits_until_its_tail_is_known(cycles: Rehearsal) -> None:
     for n in range(3):
-        cycles.look(NOW + n * TRIGGER, {"local": {"t": [850 + 10 * n]}})
+        cycles.sample(NOW + n * TRIGGER, {"local": {"t": [850 + 10 * n]}})
         cycles.cycle(NOW + n * TRIGGER, [commit(n, NOW + n * TRIGGER - 3_000, 800 + 10 * n)])
     late = NOW + 10 * TRIGGER
-    cycles.look(late, {"local": {"t": [871]}})
+    cycles.sample(late, {"local": {"t": [871]}})
     row = cycles.cycle(late)[KEY]
     assert (status(row), row["current_lag"]) == ((Status.OK, Reason.TAIL_IN_DOUBT), 51)
-    assert cycles.summaries[0]["doubted"] == [["local", "t", 0]]
+    assert cycles.results[0].tails_to_verify == (("local", "t", 0),)
 
-    other = PlannedCluster("local", is_judged=True, tails_known=(("t", 1), ("u", 0)))
+    other = PlannedCluster("local", is_judged=True, verified_tails=(("t", 1), ("u", 0)))
     assert status(cycles.cycle(late + 1, clusters=(other,))[KEY]) == (Status.OK, Reason.TAIL_IN_DOUBT)
-    known = PlannedCluster("local", is_judged=True, tails_known=(("u", 0), ("t", 0)))
+    known = PlannedCluster("local", is_judged=True, verified_tails=(("u", 0), ("t", 0)))
     row = cycles.cycle(late + 2, clusters=(known,))[KEY]
     assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2)
-    assert cycles.summaries[0]["doubted"] == []
+    assert len(cycles.results[0].tails_to_verify) == 0
 
     forgotten = PlannedCluster("local", is_judged=True)
     row = cycles.cycle(late + 3, clusters=(forgotten,))[KEY]
     assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2), "what it was before, it stays"
-    assert cycles.summaries[0]["doubted"] == [["local", "t", 0]]
+    assert cycles.results[0].tails_to_verify == (("local", "t", 0),)
 
 
 def test_silence_is_counted_only_while_the_group_could_be_heard(cycles: Rehearsal) -> None:
     for n in range(3):
-        cycles.look(NOW + n * TRIGGER, {"local": {"t": [1000 + 10 * n]}})
+        cycles.sample(NOW + n * TRIGGER, {"local": {"t": [1000 + 10 * n]}})
         cycles.cycle(NOW + n * TRIGGER, [commit(n, NOW + n * TRIGGER, 800 + 10 * n)])
     last = NOW + 2 * TRIGGER
 
     def silent_for(now_ms: int, **changes: Any) -> Reason:
-        cycles.look(now_ms, {"local": {"t": [2000]}})
-        known = PlannedCluster("local", is_judged=True, ring_ms=0, **changes)
+        cycles.sample(now_ms, {"local": {"t": [2000]}})
+        known = PlannedCluster("local", is_judged=True, recent_ms=0, **changes)
         return status(cycles.cycle(now_ms, clusters=(known,))[KEY])[1]
 
     late = last + 4 * TRIGGER
-    assert silent_for(late, heard_at_ms=last + 2 * TRIGGER) != Reason.STOPPED, "read up to two triggers ago"
-    assert silent_for(late + 1, away=(Outage(0, 1, last + TRIGGER, None),)) != Reason.STOPPED
-    assert silent_for(late + 2, away=(Outage(0, 1, last + TRIGGER, late),)) != Reason.STOPPED
-    assert silent_for(late + 3, away=(Outage(0, 1, late - TRIGGER, late),)) == Reason.STOPPED, "silent long before"
+    assert silent_for(late, read_until_ms=last + 2 * TRIGGER) != Reason.STOPPED, "read up to two triggers ago"
+    assert silent_for(late + 1, outages=(Outage(0, 1, last + TRIGGER, None),)) != Reason.STOPPED
+    assert silent_for(late + 2, outages=(Outage(0, 1, last + TRIGGER, late),)) != Reason.STOPPED
+    assert silent_for(late + 3, outages=(Outage(0, 1, late - TRIGGER, late),)) == Reason.STOPPED, "silent long before"
     assert silent_for(late + 4) == Reason.STOPPED
 
 
 def test_the_brokers_clock_is_taken_into_account(tmp_path: Path) -> None:
     ahead = PlannedCluster("local", is_judged=True, skew_ms=3_000)
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(ahead,)))
-    cycles.look(NOW, {"local": {"t": [100]}})
-    cycles.look(NOW + TRIGGER, {"local": {"t": [200]}})
+    cycles.sample(NOW, {"local": {"t": [100]}})
+    cycles.sample(NOW + TRIGGER, {"local": {"t": [200]}})
     row = cycles.cycle(NOW + TRIGGER, [commit(1, NOW + 8_000, 100)])[KEY]
     assert (row["lags"], row["times_ms"]) == ([50], [NOW + 8_000])
 
@@ -309,7 +308,7 @@ def test_owners_are_set_replaced_and_cleared(cycles: Rehearsal) -> None:
 
 def test_an_owned_partition_without_commits_is_shown_as_long_as_it_is_owned(cycles: Rehearsal) -> None:
     mark = owner(None, None, topic=None)
-    cycles.look(NOW, {"local": {"t": [100]}})
+    cycles.sample(NOW, {"local": {"t": [100]}})
     row = cycles.cycle(NOW, owners=[mark, owner(0, "/a")])[KEY]
     assert (status(row), row["current_lag"], row["offsets"]) == ((Status.OK, Reason.NO_COMMITS), UNKNOWN, [])
     assert (row["start_offset"], row["end_ms"], row["end_lag"]) == (UNKNOWN, UNKNOWN, UNKNOWN)
@@ -319,7 +318,7 @@ def test_an_owned_partition_without_commits_is_shown_as_long_as_it_is_owned(cycl
 
 def test_seeds_stand_in_until_the_first_commit(cycles: Rehearsal) -> None:
     seed = {"cluster": 0, "group": "g", "topic": "t", "partition": 0, "offset": 60}
-    cycles.look(NOW, {"local": {"t": [100]}})
+    cycles.sample(NOW, {"local": {"t": [100]}})
     row = cycles.cycle(NOW, seeds=[seed])[KEY]
     assert (row["committed_offset"], row["current_lag"], row["reason"]) == (60, 40, Reason.NO_COMMITS)
     assert row["status"] == Status.OK
@@ -346,7 +345,7 @@ TWO = (PlannedCluster("one", is_judged=True), PlannedCluster("two", is_judged=Tr
 
 def test_clusters_with_the_same_names_do_not_touch(tmp_path: Path) -> None:
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=TWO, slots=(0, 1, 2)))
-    cycles.look(NOW, {"one": {"t": [100]}, "two": {"t": [50]}})
+    cycles.sample(NOW, {"one": {"t": [100]}, "two": {"t": [50]}})
     rows = cycles.cycle(NOW, [commit(1, NOW, 10), replace(commit(2, NOW, 20), cluster=1)])
     assert {key[0]: (row["offsets"], row["current_lag"]) for key, row in rows.items()} == {
         "one": ([10], 90), "two": ([20], 30),
@@ -359,13 +358,13 @@ def test_a_cluster_that_is_away_keeps_its_verdicts_and_leaves_the_other_alone(tm
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=TWO))
     for n in range(4):
         at = NOW + n * TRIGGER
-        cycles.look(at, {"one": {"t": [1_000 + 200 * n]}, "two": {"t": [1_000 + 200 * n]}})
+        cycles.sample(at, {"one": {"t": [1_000 + 200 * n]}, "two": {"t": [1_000 + 200 * n]}})
         commits = [replace(commit(n, at - 4_000, 100 + 100 * n), cluster=cluster) for cluster in (0, 1)]
         cycles.cycle(at, commits)
     before = cycles.partitions()
     away = (TWO[0], replace(TWO[1], is_judged=False))
     later = NOW + 100 * TRIGGER
-    cycles.look(later, {"one": {"t": [9_000]}})
+    cycles.sample(later, {"one": {"t": [9_000]}})
     after = cycles.cycle(later, clusters=away)
     assert after["two", "g", "t", 0] == before["two", "g", "t", 0]
     one = after["one", "g", "t", 0]
@@ -373,10 +372,10 @@ def test_a_cluster_that_is_away_keeps_its_verdicts_and_leaves_the_other_alone(tm
     assert cycles.groups()["two", "g"]["since_ms"] < later
 
 
-def test_commits_of_a_cluster_that_is_read_anew_are_taken_but_not_judged(tmp_path: Path) -> None:
+def test_commits_of_a_cluster_that_is_restarted_are_taken_but_not_judged(tmp_path: Path) -> None:
     waiting = PlannedCluster("local", is_judged=False)
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(waiting,)))
-    cycles.look(NOW, {"local": {"t": [100]}})
+    cycles.sample(NOW, {"local": {"t": [100]}})
     row = cycles.cycle(NOW, [commit(1, NOW, 10)])[KEY]
     assert (status(row), row["offsets"], row["current_lag"]) == ((Status.OK, Reason.NOT_JUDGED), [10], UNKNOWN)
     row = cycles.cycle(NOW + TRIGGER, clusters=(replace(waiting, is_judged=True),))[KEY]
@@ -399,7 +398,7 @@ def test_topics_that_are_gone_or_made_again_take_their_rows(cycles: Rehearsal) -
     later = [commit(n, NOW + 500, 3, 1, topic=topic) for n, topic in [(8, "gone"), (9, "again")]]
     cycles.cycle(NOW, [*commits, *later])
     lost = (("gone", NOW + 100), ("unheard of", NOW + 100), ("again", NOW + 100))
-    rows = cycles.cycle(NOW + TRIGGER, clusters=(replace(cycles.plan.clusters[0], lost_topics=lost),))
+    rows = cycles.cycle(NOW + TRIGGER, clusters=(replace(cycles.plan.clusters[0], deleted_topics=lost),))
     assert [key[2:] for key in rows] == [("again", 1), ("gone", 1), ("stays", 0)]
 
 
@@ -407,13 +406,13 @@ def test_a_topic_was_made_again_by_the_brokers_clock(tmp_path: Path) -> None:
     ahead = PlannedCluster("local", is_judged=True, skew_ms=3_000)
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(ahead,)))
     cycles.cycle(NOW, [commit(1, NOW + 2_900, 10), commit(2, NOW + 3_100, 10, 1)])
-    assert [key[3] for key in cycles.cycle(NOW, clusters=(replace(ahead, lost_topics=(("t", NOW),)),))] == [1]
+    assert [key[3] for key in cycles.cycle(NOW, clusters=(replace(ahead, deleted_topics=(("t", NOW),)),))] == [1]
 
 
 def test_a_cluster_whose_log_begins_anew_forgets_what_was_there(tmp_path: Path) -> None:
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=TWO))
     cycles.cycle(NOW, [commit(900, NOW, 10), replace(commit(900, NOW, 20), cluster=1)])
-    anew = (TWO[0], replace(TWO[1], is_read_anew=True))
+    anew = (TWO[0], replace(TWO[1], is_restarted=True))
     rows = cycles.cycle(NOW, [replace(commit(1, NOW, 5), cluster=1)], clusters=anew)
     assert {key[0]: row["offsets"] for key, row in rows.items()} == {"one": [10], "two": [5]}
 
@@ -434,7 +433,7 @@ def test_groups_roll_up_their_partitions(cycles: Rehearsal) -> None:
     looks: Sequence[int] = range(4)
     for n in looks:
         at = NOW + n * TRIGGER
-        cycles.look(at, {"local": {"t": [1_000 + 100 * n] * 5, "u": [7]}})
+        cycles.sample(at, {"local": {"t": [1_000 + 100 * n] * 5, "u": [7]}})
         cycles.cycle(at, [
             commit(10 * n, at - 10, 1_000 + 100 * n, 0),  # caught up
             commit(10 * n + 1, at - 10, 500, 1),  # stalled
@@ -462,17 +461,17 @@ def test_groups_roll_up_their_partitions(cycles: Rehearsal) -> None:
     assert names[group["worst_row"]] == ("local", "g", "t", 2)
     assert (fine["status"], fine["totallag"], fine["complete"]) == (Status.OK, 0, 1.0)
     assert names[fine["first_row"]] == names[fine["worst_row"]] == ("local", "fine", "u", 0)
-    summary = cycles.summaries[0]["clusters"]["local"]
-    assert summary["groups"] == {"ERR": 1, "OK": 1}
-    assert summary["partitions"] == {"OK": 2, "WARN": 1, "STOP": 1, "STALL": 1, "REWIND": 1}
-    assert summary["totallag"] == sum(lags)
-    assert (summary["commits"], summary["newest_ms"]) == (5, NOW + 3 * TRIGGER - 10)
+    summary = cycles.results[0].clusters["local"]
+    assert summary.groups == {"ERR": 1, "OK": 1}
+    assert summary.partitions == {"OK": 2, "WARN": 1, "STOP": 1, "STALL": 1, "REWIND": 1}
+    assert summary.totallag == sum(lags)
+    assert (summary.commits, summary.newest_ms) == (5, NOW + 3 * TRIGGER - 10)
 
 
 def test_of_the_worst_partitions_the_one_that_lags_most_speaks_for_the_group(cycles: Rehearsal) -> None:
     for n in range(3):
         at = NOW + n * TRIGGER
-        cycles.look(at, {"local": {"t": [1_000] * 3}})
+        cycles.sample(at, {"local": {"t": [1_000] * 3}})
         cycles.cycle(at, [commit(3 * n + p, at - 10, offset, p) for p, offset in enumerate((800, 300, 600))])
     group, names = cycles.groups()["local", "g"], list(cycles.partitions())
     assert (group["count_stall"], names[group["worst_row"]][3], names[group["maxlag_row"]][3]) == (3, 1, 1)
@@ -481,7 +480,7 @@ def test_of_the_worst_partitions_the_one_that_lags_most_speaks_for_the_group(cyc
 def test_limits_of_the_evaluator_reach_the_ladder(cycles: Rehearsal) -> None:
     for n in range(3):
         at = NOW + n * TRIGGER
-        cycles.look(at, {"local": {"t": [1_000]}})
+        cycles.sample(at, {"local": {"t": [1_000]}})
         cycles.cycle(at, [commit(n, at - 10, 500)])
     last = NOW + 2 * TRIGGER
     assert cycles.partitions()[KEY]["status"] == Status.STALL

@@ -36,7 +36,7 @@ def times(row: dict[str, Any]) -> list[int]:
 
 
 def test_a_group_goes_and_comes_back_with_its_new_commits_only(cycles: Rehearsal) -> None:
-    cycles.look(NOW, {"local": {"t": [100]}})
+    cycles.sample(NOW, {"local": {"t": [100]}})
     cycles.cycle(NOW, [commit(n, NOW - 9 + n) for n in range(9)])
     assert cycles.cycle(NOW + TRIGGER, deletions=(deletion(NOW + 1),)) == {}
     assert cycles.groups() == {}
@@ -97,7 +97,7 @@ def test_others_are_as_if_nothing_had_been_deleted(tmp_path: Path) -> None:
     for number, asked in enumerate([(), (*deletions, deletion(NOW, group="gg", cluster="elsewhere"))]):
         root = tmp_path / str(number)
         cycles = Rehearsal(root, plan(root, slots=(0, 1, 2)))
-        cycles.look(NOW, {"local": {"t": [100, 200]}})
+        cycles.sample(NOW, {"local": {"t": [100, 200]}})
         commits = [commit(n, NOW, n % 2, name) for n, name in enumerate(names)]
         cycles.cycle(NOW, commits)
         shown.append(cycles.cycle(NOW + TRIGGER, [replace(c, order=c.order + 9) for c in commits], deletions=asked))
@@ -118,7 +118,7 @@ def test_a_group_of_a_cluster_that_is_away_goes_at_once(tmp_path: Path) -> None:
     away = (TWO[0], replace(TWO[1], is_judged=False))
     rows = cycles.cycle(NOW + TRIGGER, clusters=away, deletions=(deletion(NOW, cluster="two"),))
     assert list(rows) == [("one", "g", "t", 0)]
-    assert cycles.summaries[0]["clusters"]["two"]["groups"] == {}
+    assert cycles.results[0].clusters["two"].groups == {}
 
 
 @pytest.mark.parametrize("skew_ms", [3_000, -3_000])
@@ -150,7 +150,7 @@ def test_a_deletion_is_told_when_its_group_has_committed_again(cycles: Rehearsal
     asked = (whole, part, other, deletion(NOW, group="h"), deletion(NOW, cluster="elsewhere"))
 
     def heard() -> list[str]:
-        return [one for summary in cycles.summaries.values() for one in summary["heard"]]
+        return [deletion for result in cycles.results.values() for deletion in result.renewed_deletions]
 
     cycles.cycle(NOW, [commit(1, NOW), commit(2, NOW, topic="u"), commit(3, NOW, group="h")], deletions=asked)
     assert heard() == []

@@ -1,0 +1,89 @@
+"""What the task of a bucket sends back to the driver: a few counts, however many groups the bucket has."""
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from warren.domain.status import Status
+from warren.pipeline.columns import to_bools, to_ints
+from warren.pipeline.unverified_tails import Tail, tails_to_verify
+from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
+from warren.snapshot.manifest import Bucket
+
+
+class ClusterCounts(msgspec.Struct, frozen=True):
+    """One cluster in one bucket; `commits` counts the new ones, `newest_ms` is the time of the newest."""
+
+    groups: Mapping[str, int]
+    partitions: Mapping[str, int]
+    totallag: int
+    commits: int
+    newest_ms: int | None
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """Records of one cluster (an index into the plan's) that were rejected for one reason, with a sample."""
+
+    cluster: int
+    reason: str
+    count: int
+    sample: str
+
+
+class BucketResult(msgspec.Struct, frozen=True):
+    """The files of a judged bucket and what the driver needs of it."""
+
+    bucket: Bucket
+    clusters: Mapping[str, ClusterCounts]
+    rejects: tuple[Rejected, ...] = ()
+    tails_to_verify: tuple[Tail, ...] = ()
+    renewed_deletions: tuple[str, ...] = ()
+    """The ids of deletions whose groups have committed again."""
+
+
+def encode_result(result: BucketResult) -> bytes:
+    """A result as it crosses Spark."""
+    return msgspec.msgpack.encode(result)
+
+
+def decode_result(data: bytes) -> BucketResult:
+    """A result back from its bytes."""
+    return msgspec.msgpack.decode(data, type=BucketResult)
+
+
+def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> BucketResult:
+    """The result of a bucket that went through all steps."""
+    return BucketResult(
+        files,
+        _cluster_counts(bucket, inputs),
+        msgspec.convert(tuple(inputs.rejects.to_pylist()), tuple[Rejected, ...]),
+        tails_to_verify(bucket, inputs.plan),
+        bucket.renewed_deletions,
+    )
+
+
+def _cluster_counts(bucket: WorkingBucket, inputs: BucketInputs) -> dict[str, ClusterCounts]:
+    rows, groups, commits = bucket.rows, bucket.group_table, inputs.commits
+    group_cluster = to_ints(groups["cluster"].combine_chunks().indices)
+    group_status = to_ints(groups["status"])
+    commit_cluster, time_ms = to_ints(commits["cluster"]), to_ints(commits["time_ms"])
+    is_commit = ~to_bools(commits["is_tombstone"])
+    counts = {}
+    for number, cluster in enumerate(inputs.plan.clusters):
+        is_own = rows.cluster == number
+        times = time_ms[(commit_cluster == number) & is_commit]
+        counts[cluster.name] = ClusterCounts(
+            groups=_count_statuses(group_status[group_cluster == number]),
+            partitions=_count_statuses(rows.status[is_own]),
+            totallag=int(np.maximum(rows.current_lag[is_own], 0).sum()),
+            commits=int(times.size),
+            newest_ms=int(times.max()) if times.size else None,
+        )
+    return counts
+
+
+def _count_statuses(status: NDArray[np.integer]) -> dict[str, int]:
+    values, counts = np.unique(status, return_counts=True)
+    return {Status(int(value)).name: int(count) for value, count in zip(values, counts, strict=True)}

@@ -1,0 +1,109 @@
+"""Steps that drop what was deleted on request: commits from before the deletion of their group do not count."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren.domain.windows import NEVER, drop_until
+from warren.pipeline.columns import to_bools, to_ints
+from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
+from warren.snapshot.requests import PipelineRequest
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+def drop_deleted_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop slots, and disregard new commits, that are older than the deletion of their group."""
+    deleted = _find_deleted(bucket, inputs)
+    if deleted is not None:
+        until_ms = np.full(len(bucket.rows), NEVER, dtype=np.int64)
+        until_ms[deleted.rows] = deleted.until_ms
+        # Before new commits are appended: none of them must be merged into a slot that is dropped.
+        bucket.rows.windows = drop_until(bucket.rows.windows, until_ms)
+        is_old = to_ints(inputs.commits["time_ms"]) <= until_ms[bucket.commit_rows]
+        is_old &= ~to_bools(inputs.commits["is_tombstone"])
+        bucket.commit_rows = np.where(is_old, -1, bucket.commit_rows)
+    return bucket
+
+
+def drop_deleted_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop deleted partitions that have not been committed to since, and record which deletions saw new commits."""
+    deleted = _find_deleted(bucket, inputs)
+    if deleted is not None:
+        is_renewed = bucket.rows.windows.count[deleted.rows] > 0
+        renewed = np.unique(np.concatenate([deleted.by_group[is_renewed], deleted.by_topic[is_renewed]]))
+        bucket.renewed_deletions = tuple(inputs.plan.deletions[index].id for index in renewed[renewed >= 0].tolist())
+        is_kept = np.ones(len(bucket.rows), dtype=np.bool_)
+        is_kept[deleted.rows[~is_renewed]] = False
+        bucket.keep(is_kept)
+    return bucket
+
+
+@dataclass(frozen=True, slots=True)
+class _DeletedRows:
+    """The rows that deletions name, with the index of the deletion of their group and of their topic, or -1."""
+
+    rows: Ints
+    by_group: Ints
+    by_topic: Ints
+    until_ms: Ints
+    """Up to when their commits are deleted, by the brokers' clock."""
+
+
+def _find_deleted(bucket: WorkingBucket, inputs: BucketInputs) -> _DeletedRows | None:
+    """Rows of deleted groups, found without comparing the names of all others; None when there are none."""
+    rows, deletions = bucket.rows, inputs.plan.deletions
+    if not deletions or len(rows) == 0:
+        return None
+    index_of = {cluster.name: index for index, cluster in enumerate(inputs.plan.clusters)}
+    cluster = np.array([index_of.get(deletion.cluster, -1) for deletion in deletions])
+    group = _codes(deletions, lambda deletion: deletion.group, bucket.groups.values)
+    topic = _codes(deletions, lambda deletion: deletion.topic, bucket.topics.values)
+    is_whole_group = np.array([deletion.topic is None for deletion in deletions])
+    is_known = (cluster >= 0) & (group >= 0)
+    is_named = np.zeros(len(bucket.groups) + 1, dtype=np.bool_)
+    is_named[group[is_known]] = True
+    named = np.flatnonzero(is_named[rows.group])
+    if len(named) == 0:
+        return None
+    skew_ms = np.array([planned.skew_ms for planned in inputs.plan.clusters])[cluster]
+    asked_at_ms = np.array([deletion.asked_at_ms for deletion in deletions]) + skew_ms
+
+    topics = len(bucket.topics) + 1
+    row_groups, keys = bucket.group_keys()[named], bucket.group_keys(cluster, group)
+    by_group = _newest(row_groups, keys, asked_at_ms, is_known & is_whole_group)
+    is_topic = is_known & ~is_whole_group & (topic >= 0)
+    by_topic = _newest(row_groups * topics + rows.topic[named], keys * topics + topic, asked_at_ms, is_topic)
+    until_ms = np.maximum(
+        np.where(by_group >= 0, asked_at_ms[by_group], NEVER), np.where(by_topic >= 0, asked_at_ms[by_topic], NEVER)
+    )
+    is_deleted = until_ms != NEVER
+    return _DeletedRows(named[is_deleted], by_group[is_deleted], by_topic[is_deleted], until_ms[is_deleted])
+
+
+def _codes(
+    deletions: Sequence[PipelineRequest], name: Callable[[PipelineRequest], str | None], names: pa.StringArray
+) -> Ints:
+    """The codes of what deletions name; -1 for a name that this bucket does not have."""
+    wanted = pa.array([name(deletion) for deletion in deletions], pa.string())
+    distinct = wanted.drop_null().unique()
+    index = pc.index_in(names, value_set=distinct)
+    codes = np.full(len(distinct) + 1, -1, dtype=np.int64)
+    codes[index.drop_null().to_numpy()] = np.flatnonzero(pc.is_valid(index).to_numpy(zero_copy_only=False))
+    return codes[to_ints(pc.index_in(wanted, value_set=distinct))]
+
+
+def _newest(row_keys: Ints, keys: Ints, asked_at_ms: Ints, is_candidate: Bools) -> Ints:
+    """For each row the index of the last deletion with its key, -1 without one."""
+    candidates = np.flatnonzero(is_candidate)
+    candidates = candidates[np.lexsort((asked_at_ms[candidates], keys[candidates]))]
+    if len(candidates) == 0:
+        return np.full(len(row_keys), -1, dtype=np.int64)
+    position = np.searchsorted(keys[candidates], row_keys, side="right") - 1
+    newest = candidates[np.maximum(position, 0)]
+    return np.where((position >= 0) & (keys[newest] == row_keys), newest, -1)

@@ -1,0 +1,179 @@
+"""Head history as the steps of a bucket use it: samples mapped into memory, and the head of each row in them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren.domain.lag import lag_bounds
+from warren.domain.windows import UNKNOWN
+from warren.pipeline.columns import to_ints
+from warren.pipeline.plan import CyclePlan
+from warren.snapshot.store import Store
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+MAX_SAMPLES_BACK = 5
+"""How many samples back a head is searched when the newest has none: without a leader nothing is produced either."""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedSample:
+    """One head sample; `heads` has the columns `head` and `log_start`, `layout` says which rows a topic has."""
+
+    heads: pa.Table
+    layout: pa.Table
+    layout_path: str
+    taken_ms: Mapping[str, tuple[int, int]]
+
+    def column(self, name: str) -> Ints:
+        """All heads or all log starts."""
+        return to_ints(self.heads[name])
+
+
+@dataclass(frozen=True, slots=True)
+class HeadHistory:
+    """The head samples of a plan, oldest first."""
+
+    samples: Sequence[MappedSample]
+    clusters: Sequence[str]
+
+
+_mapped: dict[Path, pa.Table] = {}
+
+
+def load_head_history(store: Store, plan: CyclePlan) -> HeadHistory:
+    """Map the samples of a plan into memory; a Python worker keeps the mappings for its next bucket."""
+    paths = {store.path(file) for sample in plan.heads for file in (sample.heads, sample.layout)}
+    for path in _mapped.keys() - paths:
+        del _mapped[path]
+    for path in paths - _mapped.keys():
+        with pa.memory_map(str(path)) as source:
+            _mapped[path] = pa.ipc.open_file(source).read_all()
+    samples = [
+        MappedSample(
+            _mapped[store.path(sample.heads)], _mapped[store.path(sample.layout)], sample.layout.path, sample.taken_ms
+        )
+        for sample in plan.heads
+    ]
+    return HeadHistory(samples, [cluster.name for cluster in plan.clusters])
+
+
+class RowHeads:
+    """The heads of rows, by sample; rows have a cluster (an index into the plan's), a topic (a code), a partition."""
+
+    def __init__(
+        self, history: HeadHistory, cluster: Codes, topic: Codes, partition: Codes, topics: pa.StringArray
+    ) -> None:
+        self._samples = history.samples
+        self._clusters = history.clusters
+        self._topics = topics
+        self._partition = partition
+        self._index_by_layout: dict[str, Ints] = {}
+        pair = cluster.astype(np.int64) * (len(topics) + 1) + topic
+        self._pairs, self._pair_of_row = np.unique(pair, return_inverse=True)
+
+    def times(self, cluster: str) -> tuple[list[int], Ints, Ints]:
+        """Which samples cover this cluster, and when each started and ended, oldest first."""
+        covering = [index for index, sample in enumerate(self._samples) if cluster in sample.taken_ms]
+        taken = np.array([self._samples[i].taken_ms[cluster] for i in covering], dtype=np.int64).reshape(-1, 2)
+        return covering, taken[:, 0], taken[:, 1]
+
+    def at(self, sample: int, rows: Ints, column: str = "head") -> Ints:
+        """The heads (or log starts) of some rows in one sample; UNKNOWN where it has none."""
+        index = self._index(self._samples[sample])[rows]
+        values = self._samples[sample].column(column)
+        if not values.size:
+            return np.full(index.size, UNKNOWN, dtype=np.int64)
+        return np.where(index >= 0, values[np.maximum(index, 0)], UNKNOWN)
+
+    def _index(self, sample: MappedSample) -> Ints:
+        """Where each row is in the samples of one layout; -1 where it is not."""
+        path = sample.layout_path
+        if path not in self._index_by_layout:
+            first, partitions, _ = self._find_topics(sample)
+            first, partitions = first[self._pair_of_row], partitions[self._pair_of_row]
+            is_covered = (first >= 0) & (self._partition < partitions) & self._is_same_topic(sample)[self._pair_of_row]
+            self._index_by_layout[path] = np.where(is_covered, first + self._partition, -1)
+        return self._index_by_layout[path]
+
+    def _find_topics(self, sample: MappedSample) -> tuple[Ints, Ints, NDArray[np.object_]]:
+        """The first row, the number of partitions and the id of each topic in a layout."""
+        width = len(self._topics) + 1
+        topics = self._topics.take(pa.array(self._pairs % width))
+        first = np.full(self._pairs.size, -1, dtype=np.int64)
+        partitions = np.zeros(self._pairs.size, dtype=np.int64)
+        ids = np.full(self._pairs.size, "", dtype=object)
+        for cluster in np.unique(self._pairs // width):
+            layout = sample.layout.filter(pc.equal(sample.layout["cluster"], self._clusters[int(cluster)]))
+            pairs = np.flatnonzero(self._pairs // width == cluster)
+            index = pc.index_in(topics.take(pa.array(pairs)), value_set=layout["topic"].combine_chunks())
+            pairs, index = pairs[np.asarray(index.is_valid())], pa.array(index.drop_null().to_numpy())
+            first[pairs] = layout["first_row"].take(index).to_numpy()
+            partitions[pairs] = layout["partitions"].take(index).to_numpy()
+            ids[pairs] = layout["topic_id"].take(index).to_numpy(zero_copy_only=False)
+        return first, partitions, ids
+
+    def _is_same_topic(self, sample: MappedSample) -> Bools:
+        """A topic that was deleted and created again has another id: its old heads say nothing about the new one."""
+        newest = self._samples[-1]
+        if sample.layout_path == newest.layout_path:
+            return np.ones(self._pairs.size, dtype=np.bool_)
+        now, then = self._find_topics(newest)[2], self._find_topics(sample)[2]
+        return np.asarray((now == then) | (now == ""))
+
+    def newest(self, rows: Ints, column: str = "head") -> Ints:
+        """The last known head (or log start) of each row."""
+        newest = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for sample in range(len(self._samples) - 1, max(len(self._samples) - 1 - MAX_SAMPLES_BACK, -1), -1):
+            missing = np.flatnonzero(newest == UNKNOWN)
+            if missing.size == 0:
+                break
+            newest[missing] = self.at(sample, rows[missing], column)
+        return newest
+
+    def recent(self, rows: Ints, cluster: str, since_ms: int) -> tuple[Ints, Bools]:
+        """The lowest head of each row since a time, and whether its head was already known then.
+
+        Heads only grow, so the lowest is the first one known, starting with the last sample before that time: where
+        samples are missing (a cluster or Warren was down) the head may still have been what it was then.
+        """
+        covering, started, _ = self.times(cluster)
+        first = max(int(np.searchsorted(started, since_ms, side="right")) - 1, 0)
+        reaches_back = bool(started.size and started[0] <= since_ms)
+        is_complete = np.zeros(rows.size, dtype=np.bool_)
+        lowest = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for sample in covering[first:]:
+            missing = np.flatnonzero(lowest == UNKNOWN)
+            if missing.size == 0:
+                break
+            lowest[missing] = self.at(sample, rows[missing])
+            if sample == covering[first]:
+                is_complete = (lowest != UNKNOWN) & reaches_back
+        newest = self.newest(rows)
+        lowest = np.where((lowest == UNKNOWN) | (newest == UNKNOWN), lowest, np.minimum(lowest, newest))
+        return lowest, is_complete
+
+    def lags(self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints) -> tuple[Ints, Ints, Ints]:
+        """The lag of commits of one cluster and its bounds; the times are of our clock."""
+        covering, started, ended = self.times(cluster)
+        if not covering:
+            unknown = np.full(rows.size, UNKNOWN, dtype=np.int64)
+            return unknown, unknown.copy(), unknown.copy()
+        # Commits were read up to an end that was fixed before the newest sample, so none is younger than it.
+        time_ms = np.minimum(time_ms, started[-1])
+        before = np.searchsorted(ended, time_ms, side="right") - 1
+        after = np.searchsorted(started, time_ms, side="left")
+        before_head, after_head = np.full((2, rows.size), UNKNOWN, dtype=np.int64)
+        for index, heads in ((before, before_head), (after, after_head)):
+            for sample in np.unique(index[index >= 0]):
+                commits = np.flatnonzero(index == sample)
+                heads[commits] = self.at(covering[int(sample)], rows[commits])
+        before_ms = np.where(before >= 0, ended[np.maximum(before, 0)], 0)
+        return lag_bounds(offset, time_ms, before_ms, before_head, started[after], after_head)

@@ -1,0 +1,216 @@
+"""One bucket in memory, on its way through the steps of a cycle: names are codes, windows are matrices."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN, Windows, concat, empty, take_rows
+from warren.pipeline.head_history import HeadHistory, RowHeads
+from warren.pipeline.plan import CyclePlan
+from warren.snapshot.schemas import GROUPS
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Integers = NDArray[np.integer]
+
+
+class Names:
+    """A growing list of distinct names; the code of a name is its index."""
+
+    def __init__(self, values: pa.StringArray) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def codes(self, names: pa.StringArray) -> Codes:
+        """The codes of names (nulls give -1); new names are added."""
+        index = pc.index_in(names, value_set=self.values)
+        is_new = pc.and_(pc.is_null(index), pc.is_valid(names))
+        if pc.any(is_new).as_py():
+            self.values = pa.concat_arrays([self.values, pc.unique(names.filter(is_new))])
+            index = pc.index_in(names, value_set=self.values)
+        return pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int32)  # type: ignore[no-any-return]
+
+    def codes_of_dictionary(self, column: pa.DictionaryArray) -> Codes:
+        """The codes of a dictionary-encoded column; each distinct name is looked up once."""
+        codes = self.codes(column.dictionary.cast(pa.string()))
+        index = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)
+        if codes.size == 0:
+            return np.full(len(column), -1, dtype=np.int32)
+        return np.where(index >= 0, codes[index], -1).astype(np.int32)
+
+    def ranks(self) -> Codes:
+        """The position of each name in sorted order."""
+        order = pc.sort_indices(self.values).to_numpy()
+        ranks = np.empty(order.size, dtype=np.int32)
+        ranks[order] = np.arange(order.size, dtype=np.int32)
+        return ranks
+
+
+@dataclass(slots=True)
+class Rows:
+    """The partitions of a bucket, one per row; `cluster` is an index into the plan's, other names are codes."""
+
+    cluster: Codes
+    group: Codes
+    topic: Codes
+    partition: Codes
+    owner: Codes
+    client_id: Codes
+    status: NDArray[np.int8]
+    reason: NDArray[np.int8]
+    since_ms: Ints
+    complete: NDArray[np.float32]
+    current_lag: Ints
+    committed_offset: Ints
+    head: Ints
+    log_start: Ints
+    trend_floor: NDArray[np.float64]
+    windows: Windows
+
+    def __len__(self) -> int:
+        return int(self.cluster.size)
+
+    def take(self, rows: Ints | Bools) -> "Rows":
+        """Some of the rows, by index or by mask."""
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
+        columns = {name: getattr(self, name)[index] for name in _NEW}
+        return Rows(**columns, windows=take_rows(self.windows, index))
+
+    def append(self, rows: "Rows") -> "Rows":
+        """These rows and others after them."""
+        columns = {name: np.concatenate([getattr(self, name), getattr(rows, name)]) for name in _NEW}
+        return Rows(**columns, windows=concat(self.windows, rows.windows))
+
+
+_CODES = ("cluster", "group", "topic", "partition", "owner", "client_id")
+_NEW: dict[str, tuple[type[np.generic], int]] = {
+    **dict.fromkeys(_CODES, (np.int32, -1)),
+    "status": (np.int8, Status.OK),
+    "reason": (np.int8, 0),
+    "since_ms": (np.int64, 0),
+    "complete": (np.float32, 0),
+    **dict.fromkeys(("current_lag", "committed_offset", "head", "log_start"), (np.int64, UNKNOWN)),
+    "trend_floor": (np.float64, UNKNOWN),
+}
+"""The columns beside the windows: their types, and what a row holds of which nothing is known yet."""
+
+
+def new_rows(n: int, intervals: int) -> Rows:
+    """Rows of which nothing is known but that they exist."""
+    columns = {name: np.full(n, unknown, dtype=dtype) for name, (dtype, unknown) in _NEW.items()}
+    return Rows(**columns, windows=empty(n, intervals))
+
+
+def no_names() -> Names:
+    """An empty list of names."""
+    return Names(pa.array([], pa.string()))
+
+
+@dataclass(slots=True)
+class WorkingBucket:
+    """The rows of a bucket with their names, and what the steps of this cycle found out.
+
+    Every step updates the working bucket in place and returns it; nothing else changes it.
+    """
+
+    rows: Rows
+    groups: Names = field(default_factory=no_names)
+    topics: Names = field(default_factory=no_names)
+    members: Names = field(default_factory=lambda: Names(pa.array([""], pa.string())))
+    """Hosts and client ids of group members."""
+    commit_rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The row of each commit of the inputs; -1 for commits that do not count and for tombstones of groups."""
+    is_sorted: bool = True
+    renewed_deletions: tuple[str, ...] = ()
+    """The ids of deletions whose groups have committed again."""
+    unverified_rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The rows whose verdict waits until their tail is verified."""
+    group_table: pa.Table = field(default_factory=GROUPS.empty_table)
+
+    def group_keys(self, cluster: Integers | None = None, group: Integers | None = None) -> Ints:
+        """One number for each (cluster, group): of the rows, or of the given ones."""
+        cluster = self.rows.cluster if cluster is None else cluster
+        group = self.rows.group if group is None else group
+        return cluster.astype(np.int64) * (len(self.groups) + 1) + group
+
+    def keep(self, is_kept: Bools) -> None:
+        """Drop the other rows."""
+        if not is_kept.all():
+            self.rows = self.rows.take(is_kept)
+
+    def _keys(self, cluster: Codes, group: Codes, topic: Codes, partition: Codes, width: int) -> Ints:
+        """One number for each (cluster, group, topic, partition below `width`), equal only where all four are."""
+        topics = len(self.topics) + 1
+        if (int(cluster.max(initial=0)) + 1) * (len(self.groups) + 1) * topics * (width + 1) >= 2**62:
+            raise OverflowError("a bucket holds more names than a key can tell apart: raise pipeline.buckets")
+        return (self.group_keys(cluster, group) * topics + topic) * (width + 1) + partition + 1
+
+    def locate(self, cluster: Codes, group: Codes, topic: Codes, partition: Codes, may_add: Bools) -> Ints:
+        """The row of each named partition, -1 where there is none; rows that are missing and may be added are."""
+        rows = self.rows
+        # Keys are only comparable when both sides use the same width.
+        width = int(max(partition.max(initial=0), rows.partition.max(initial=0))) + 1
+        keys = self._keys(cluster, group, topic, partition, width)
+        located = _search(self._keys(rows.cluster, rows.group, rows.topic, rows.partition, width), keys)
+        is_new = (located == -1) & may_add
+        if is_new.any():
+            new_keys, first = np.unique(keys[is_new], return_index=True)
+            at = np.flatnonzero(is_new)[first]
+            added = new_rows(at.size, rows.windows.intervals)
+            added.cluster, added.group, added.topic = cluster[at], group[at], topic[at]
+            added.partition = partition[at]
+            # Those that may not add a row (a tombstone between two commits) still have to find what others added.
+            missing = np.flatnonzero(located == -1)
+            among_new = _search(new_keys, keys[missing])
+            located[missing] = np.where(among_new >= 0, len(rows) + among_new, -1)
+            self.rows = rows.append(added)
+            self.is_sorted = False
+        return located
+
+
+def _search(keys: Ints, wanted: Ints) -> Ints:
+    """The index of each wanted key, -1 where there is none."""
+    if keys.size == 0:
+        return np.full(wanted.size, -1, dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    index = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), keys.size - 1)]
+    return np.where(keys[index] == wanted, index, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInputs:
+    """What the steps of one bucket work with: the plan, the tables addressed to it, heads, and its groups before."""
+
+    plan: CyclePlan
+    commits: pa.Table
+    owners: pa.Table
+    seeds: pa.Table
+    rejects: pa.Table
+    heads: HeadHistory
+    groups_before: pa.Table = field(default_factory=GROUPS.empty_table)
+
+    def row_heads(self, bucket: WorkingBucket) -> RowHeads:
+        """The head history of the bucket's rows."""
+        rows = bucket.rows
+        return RowHeads(self.heads, rows.cluster, rows.topic, rows.partition, bucket.topics.values)
+
+
+BucketStep = Callable[[WorkingBucket, BucketInputs], WorkingBucket]
+
+
+def sort_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Sort the rows as readers rely on: by cluster, group, topic, partition."""
+    if not bucket.is_sorted:
+        rows = bucket.rows
+        group, topic = bucket.groups.ranks()[rows.group], bucket.topics.ranks()[rows.topic]
+        bucket.rows = rows.take(np.lexsort((rows.partition, topic, group, rows.cluster)))
+        bucket.is_sorted = True
+    return bucket
