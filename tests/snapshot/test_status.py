@@ -50,10 +50,10 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     root = tmp_path_factory.mktemp("statuses")
     cycles = Rehearsal(root, plan(root, slots=(0,)))
     heads = {"local": {"t": [1_000 + partition for partition in range(30)]}}
-    cycles.look(NOW, heads)
+    cycles.sample(NOW, heads)
     stopped = [Commit("stopped", "t", p, 100 + n, NOW + n * 1_000, n) for p in range(30) for n in range(10)]
     cycles.cycle(NOW + 9_000, [*stopped, Commit("current", "t", 0, 1_000, NOW + 9_000, 9)])
-    cycles.look(NOW + 60_000, heads)
+    cycles.sample(NOW + 60_000, heads)
     cycles.cycle(NOW + 60_000, [Commit("current", "t", 0, 1_000, NOW + 60_000, 60)])
     cycles.store.publish(cycles.manifest())
     return SnapshotReader(root).latest()
