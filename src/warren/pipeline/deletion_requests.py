@@ -1,7 +1,8 @@
 """Requests to delete groups: which are in force in a cycle, and which still are after it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from warren.pipeline.next_manifest import state_of
 from warren.pipeline.planner import Planner
@@ -22,7 +23,7 @@ def deletions_in_cycle(
         if deletion.cluster in clusters
     }
     # A request from a clock that is ahead must not delete commits that are still to come.
-    new = (replace(request, asked_at_ms=min(request.asked_at_ms, now_ms)) for request in requested)
+    new = (msgspec.structs.replace(request, asked_at_ms=min(request.asked_at_ms, now_ms)) for request in requested)
     return (*newest.values(), *new)
 
 
