@@ -165,7 +165,7 @@ class Served:
 
 def _serve(config: Config, connection: Connection, is_cached: bool) -> None:
     if not is_cached:
-        asgi.CACHE_MOST = 0
+        asgi.MAX_CACHE_BYTES = 0
     process.serve_alone(config, connection.send)
 
 

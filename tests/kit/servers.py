@@ -18,6 +18,9 @@ from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
+from warren.snapshot.requests import RequestQueue
+from warren.web.api import Api
+from warren.web.index_follower import IndexFollower
 from warren.web.process import WebServer
 
 CLUSTERS = ("one", "two")
@@ -136,6 +139,12 @@ def server_config(data: Path, **changes: Any) -> Config:
         http_servers={"default": HttpServer("127.0.0.1:0", name="default")},
     )
     return replace(made, **changes)
+
+
+def new_api(config: Config) -> Api:
+    """The API over a data directory, without a server."""
+    data_dir = config.pipeline.data_dir
+    return Api(config, IndexFollower(data_dir), RequestQueue(data_dir))
 
 
 @contextlib.contextmanager

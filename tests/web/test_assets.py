@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.servers import Client, server_config, serving
+from tests.kit.servers import Client, new_api, server_config, serving
 from warren.config import Auth
 from warren.config.auth_file import parse_entries
+from warren.errors import RequestError
 from warren.web import assets
-from warren.web.assets import FOLDER, POLICY
+from warren.web.assets import CONTENT_SECURITY_POLICY, FOLDER
 from warren.web.http import Request
 
 TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
@@ -42,10 +43,13 @@ def test_the_page_is_asked_for_anew_and_trusts_only_its_own(client: Client) -> N
     got = client.ask("/")
     assert (got.status, got.type) == (200, "text/html; charset=utf-8")
     assert got.body == (FOLDER / "index.html").read_bytes()
-    assert (got.headers["Content-Security-Policy"], got.headers["Cache-Control"]) == (POLICY, "no-cache")
+    assert (got.headers["Content-Security-Policy"], got.headers["Cache-Control"]) == (
+        CONTENT_SECURITY_POLICY,
+        "no-cache",
+    )
     assert got.headers["Referrer-Policy"] == "no-referrer"
-    assert "default-src 'none'" in POLICY
-    assert "unsafe" not in POLICY
+    assert "default-src 'none'" in CONTENT_SECURITY_POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
     assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=|https?://", got.text), "the policy forbids it"
 
 
@@ -113,9 +117,11 @@ def test_files_come_packed_to_whoever_can_unpack_them(guarded: Client) -> None:
         assert known.ask(path, headers={"Accept-Encoding": "gzip;q=0"}).body == plain.body
 
 
-def test_without_its_files_the_page_says_how_to_make_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assets, "assets", dict)
-    answer = assets.home(Request("GET", "/", {}))
+def test_without_its_files_the_page_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "files", dict)
+    api = new_api(server_config(tmp_path))
+    answer = assets.home(api, Request("GET", "/", {}))
     assert (answer.status, answer.content_type) == (200, "text/html; charset=utf-8")
     assert b"make dashboard" in bytes(answer.body)  # type: ignore[arg-type]
-    assert assets.asset(Request("GET", "/assets/icon.svg", {"asset": "icon.svg"})) is None
+    with pytest.raises(RequestError, match="file not found"):
+        assets.asset(api, Request("GET", "/assets/icon.svg", {"asset": "icon.svg"}))

@@ -11,7 +11,7 @@ import pytest
 
 from warren.config import Config, HttpServer, Notifier, ZooKeeperConsumer
 from warren.config.section import keys_of
-from warren.web.config_answers import KINDS, main_config, module_detail, module_names
+from warren.web.config import KINDS, main_config, module_detail, module_names
 
 MARK = "c0ffee-secret"
 

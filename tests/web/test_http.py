@@ -14,7 +14,7 @@ from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config
 from warren.config import General
 from warren.errors import RequestError
 from warren.snapshot.requests import RequestKind, RequestQueue
-from warren.web.http import Endpoint, Handler, Router, cleaned, json_answer, split
+from warren.web.http import Endpoint, Handler, Response, Router, normalize_path, split_path
 
 ORIGIN = "https://dashboards.example"
 PATHS = (
@@ -228,24 +228,24 @@ def test_a_level_that_is_none(client: Client, town: Town, body: bytes, status: i
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))
 def test_names_come_out_of_a_path_as_they_went_in(names: list[str]) -> None:
-    assert split("/" + "/".join(quote(name, safe="") for name in names)) == names
+    assert split_path("/" + "/".join(quote(name, safe="") for name in names)) == names
 
 
 @given(st.text("/.%2a", max_size=12))
 def test_a_tidy_path_stays_as_it_is(path: str) -> None:
-    tidy = cleaned("/" + path)
-    assert cleaned(tidy) == tidy
+    tidy = normalize_path("/" + path)
+    assert normalize_path(tidy) == tidy
     assert not {"", ".", ".."} & set(tidy.split("/")[1:]) or tidy == "/"
 
 
 @pytest.mark.parametrize("path", ["/%", "/a%2", "/%G0", "/%%", "/%ff", "/a/%c3"])
 def test_what_is_no_escape(path: str) -> None:
     with pytest.raises(RequestError):
-        split(path)
+        split_path(path)
 
 
 def test_a_part_that_is_written_out_wins_over_a_name() -> None:
-    handlers = {"GET": Handler(lambda _: json_answer({}))}
+    handlers = {"GET": Handler(lambda _api, _request: Response(200, b""))}
     router = Router([Endpoint("/a/{x}", handlers), Endpoint("/a/b", handlers), Endpoint("/a/{x}/c", handlers)])
     assert [
         found and (found[0].path, found[1]) for found in map(router.find, (["a", "b"], ["a", "z"], ["a", "/"]))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.kit.incidents import incident, notification
-from tests.kit.servers import Client, Got, server_config, serving
+from tests.kit.servers import Client, Got, new_api, server_config, serving
 from warren.config import Auth, Notifier, Route
 from warren.config.auth_file import parse_entries
 from warren.errors import RequestError
@@ -21,10 +21,8 @@ from warren.incidents.store.operator_actions import current_actions, store_actio
 from warren.incidents.store.store import IncidentStore, StoreUpdate
 from warren.web.go_json import dumps
 from warren.web.http import Request
-from warren.web.incidents import IncidentEndpoints
 from warren.web.request_bodies import YEAR_MS
-from warren.web.responses import Responder
-from warren.web.silences import SilenceEndpoints
+from warren.web.silences import create_silence
 
 JSON = {"Content-Type": "application/json"}
 HOUR_MS = 3_600_000
@@ -336,12 +334,11 @@ def test_without_a_book_one_can_be_silent_already(tmp_path: Path) -> None:
 
 def test_a_book_that_cannot_be_written_now_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.incidents.store.database.WAIT_S", 0.01)
-    config, speaker = server_config(tmp_path), Responder("here")
-    answers = SilenceEndpoints(config, speaker, IncidentEndpoints(config, speaker, now_ms), now_ms)
+    api, headers = new_api(server_config(tmp_path)), {"content-type": "application/json"}
     with (
         closing(open_database(tmp_path)) as book,
         transaction(book),
         pytest.raises(RequestError, match="locked") as refusal,
     ):
-        answers.silence(Request("POST", "/v3/silences", {}, {}, {"content-type": "application/json"}, dumps(wanted())))
+        create_silence(api, Request("POST", "/v3/silences", {}, {}, headers, dumps(wanted())))
     assert refusal.value.status == 503

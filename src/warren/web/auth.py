@@ -1,4 +1,4 @@
-"""Who asks, by the Authorization header of a request."""
+"""The role of a client, by the Authorization header of its request."""
 
 import binascii
 import hmac
@@ -12,40 +12,35 @@ __all__ = ["Guard", "Role", "user_of"]
 
 
 class Guard:
-    """Knows the role of whoever asks."""
+    """Checks credentials against the entries of the auth file; an open guard gives everyone the admin role."""
 
     def __init__(self, entries: Iterable[Entry], *, is_open: bool = False) -> None:
         self._entries = tuple(entries)
         self.is_open = is_open
 
     @classmethod
-    def open(cls) -> "Guard":
-        """The guard where no authentication is wanted: everyone may do everything."""
-        return cls((), is_open=True)
-
-    @classmethod
     def of(cls, config: Config) -> "Guard":
-        """The guard that a configuration asks for."""
-        return cls.open() if config.auth is None else cls(config.auth.entries)
+        """The guard of a configuration: open if it has no authentication."""
+        return cls((), is_open=True) if config.auth is None else cls(config.auth.entries)
 
     def role_of(self, authorization: bytes | None) -> Role | None:
-        """The role of whoever sent this header, None for a stranger."""
+        """The role of the client that sent this header; None if it has none."""
         if self.is_open:
             return Role.ADMIN
-        offered = _offered(authorization or b"")
-        if offered is None:
+        credentials = _credentials(authorization or b"")
+        if credentials is None:
             return None
-        found = 0
-        # Every entry is compared, and both parts of it, so that the time taken tells nothing about any of them.
+        role = 0
+        # Every entry is compared, and both parts of it, so that the time taken reveals nothing about any of them.
         for entry in self._entries:
-            is_named = hmac.compare_digest(entry.who, offered[0])
-            is_known = hmac.compare_digest(entry.secret, offered[1])
-            found = max(found, entry.role * (is_named & is_known))
-        return Role(found) if found else None
+            is_same_user = hmac.compare_digest(entry.who, credentials[0])
+            is_same_secret = hmac.compare_digest(entry.secret, credentials[1])
+            role = max(role, entry.role * (is_same_user & is_same_secret))
+        return Role(role) if role else None
 
 
 def user_of(authorization: bytes) -> str | None:
-    """The name with which somebody came, if it was one and a password."""
+    """The user name of basic authentication; None for any other."""
     basic = _basic(authorization)
     try:
         return basic[0].decode() if basic else None
@@ -53,25 +48,26 @@ def user_of(authorization: bytes) -> str | None:
         return None
 
 
-def _offered(authorization: bytes) -> tuple[bytes, bytes] | None:
-    scheme, words = _split(authorization)
-    if scheme == b"bearer" and words:
-        return who_token(), digest_of(words)
+def _credentials(authorization: bytes) -> tuple[bytes, bytes] | None:
+    """Digests of the user and the secret that a header offers."""
+    scheme, value = _split(authorization)
+    if scheme == b"bearer" and value:
+        return who_token(), digest_of(value)
     basic = _basic(authorization)
     return (who_basic(basic[0]), digest_of(basic[1])) if basic else None
 
 
 def _basic(authorization: bytes) -> tuple[bytes, bytes] | None:
-    scheme, words = _split(authorization)
+    scheme, value = _split(authorization)
     if scheme != b"basic":
         return None
     try:
-        user, colon, password = b64decode(words, validate=True).partition(b":")
+        user, colon, password = b64decode(value, validate=True).partition(b":")
     except binascii.Error:
         return None
     return (user, password) if colon else None
 
 
 def _split(authorization: bytes) -> tuple[bytes, bytes]:
-    scheme, _, words = authorization.strip().partition(b" ")
-    return scheme.lower(), words.strip()
+    scheme, _, value = authorization.strip().partition(b" ")
+    return scheme.lower(), value.strip()

@@ -1,6 +1,8 @@
-"""What Burrow answers of a consumer group, made from the index when it is asked for."""
+"""Warren's own answers about groups: all groups in columns, all groups of a cluster, and the reasons of verdicts."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,149 +11,183 @@ import pyarrow.compute as pc
 
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
+from warren.errors import RequestError
+from warren.snapshot.reader import status_name
+from warren.web.api import Api
+from warren.web.burrow import window_slots
 from warren.web.go_json import dumps, to_number
+from warren.web.http import CachedBody, Request, Response
 from warren.web.index import Index
+from warren.web.responses import request_info, success
+from warren.web.status_json import group_status
+from warren.web.topic_runs import Ints
 
-Value = dict[str, Any]
-
-_STATUS = [status.name for status in Status]
-_OK = int(Status.OK)
-
-
-def group_status(index: Index, cluster: str, group: str, *, show_all: bool) -> bytes | None:
-    """A group's verdict with all its partitions, or with those alone that are worse than OK; None if it is unknown."""
-    number = index.number(cluster, group)
-    return None if number is None else status_of(index, number, show_all=show_all)
-
-
-def status_of(index: Index, number: int, *, show_all: bool) -> bytes:
-    """The verdict of a group that is known by its number, as JSON."""
-    texts, begin, end = index.texts.of(number)
-    head, tail = texts.groups[number - texts.first_group]
-    if show_all:
-        return head + texts.whole(begin, end) + tail
-    if index.of_groups["status"][number] == _OK:
-        return head + tail
-    first, last = index.rows_of(number)
-    return head + texts.some(np.flatnonzero(index.columns["status"][first:last] != _OK) + first) + tail
+GROUPS_PER_PART = 200
+MAX_GROUPS = 1_000_000
+MAX_STARS = 20
+"""How many * the `group` parameter may have: matching a name takes time in proportion to them."""
+MAX_PARTITION = 999_999_999
+_LAG_PARAMETERS = ("status", "group", "partitions", "limit", "after")
+_STATUS_NAMES = [status.name for status in Status]
 
 
-def not_found(cluster: str, group: str) -> bytes:
-    """What Burrow says of a group that it does not know."""
+def all_groups(api: Api, request: Request) -> Response:
+    """List all groups of all clusters, one list per column."""
+    topic = request.last("topic")
+    body = CachedBody.of(_columns(api.index, topic)) if topic else _all_columns(api.index)
+    return body.response(request, headers=(("Cache-Control", "no-cache"),))
+
+
+@lru_cache(maxsize=1)
+def _all_columns(index: Index) -> CachedBody:
+    return CachedBody.of(_columns(index))
+
+
+def _columns(index: Index, topic: str = "") -> bytes:
+    """The answer with every group, or with those that consume a topic."""
+    columns, recent, snapshot = index.group_columns, index.recent, index.snapshot
+    rows = index.group_rows_of(topic) if topic else np.arange(len(index.group_names))
+    now_ms = snapshot.manifest.now_ms if snapshot else 0
+    lag = columns["totallag"]
+    groups = {
+        "sequence": snapshot.manifest.sequence if snapshot else None,
+        "judged_at": now_ms or None,
+        "clusters": index.clusters,
+        "cluster": index.group_cluster[rows].tolist(),
+        "group": index.group_names.take(pa.array(rows)).to_pylist(),
+        "status": [_STATUS_NAMES[code] for code in columns["status"][rows].tolist()],
+        "totallag": lag[rows].tolist(),
+        "maxlag": columns["maxlag"][rows].tolist(),
+        "since": columns["since_ms"][rows].tolist(),
+        "partitions": index.partition_count[rows].tolist(),
+        "growth": np.round(recent.growth(lag, now_ms)[rows], 2).tolist(),
+        "spark": recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
+        # Reserved for the lag in seconds and the time at which a group will have caught up.
+        "seconds": None,
+        "forecast": None,
+    }
     return dumps(
-        {
-            "cluster": cluster,
-            "group": group,
-            "status": Status.NOTFOUND.name,
-            "complete": 1,
-            "partitions": [],
-            "partition_count": 0,
-            "maxlag": None,
-            "totallag": 0,
-        }
+        {"error": False, "message": "groups returned", "groups": groups, "request": request_info("/v3/groups")}
     )
 
 
-def consumer_topics(index: Index, cluster: str, group: str) -> Value | None:
-    """A group's windows by topic, padded with nulls as Burrow's rings are; reads the windows from the snapshot."""
-    number = index.number(cluster, group)
-    if number is None or index.snapshot is None:
-        return None
-    found = index.snapshot.group(cluster, group)
-    if found is None:
-        return None
-    intervals = index.snapshot.manifest.intervals
-    topics: dict[str, list[Value]] = {}
-    _, rows = found
-    counts = dict(_topic_sizes(index, number))
-    for row in rows.to_pylist():
-        held = topics.setdefault(row["topic"], [_no_window() for _ in range(counts.get(row["topic"], 0))])
-        held.extend(_no_window() for _ in range(row["partition"] + 1 - len(held)))
-        held[row["partition"]] = _window(row, intervals)
-    return topics
+def cluster_lag(api: Api, request: Request) -> Response:
+    """List the groups of a cluster with their status: filtered, paged, and sent while it is produced."""
+    index, cluster = api.index, api.cluster_of(request)
+    selected = _select(index, cluster, request)
+    partitions = request.last("partitions", "bad")
+    if partitions not in ("bad", "all"):
+        raise RequestError(f"partitions must be bad or all, not {partitions[:20]!r}")
+    page = selected[: request.integer("limit", MAX_GROUPS)]
+    head = {
+        "error": False,
+        "message": "consumer group lags returned",
+        "cluster": cluster_summary(index, cluster),
+        "total": int(selected.size),
+        "next": index.group_names[int(page[-1])].as_py() if page.size and page.size < selected.size else None,
+    }
+    return Response(200, _parts(index, page, head, request.path, show_all=partitions == "all"))
 
 
-def _topic_sizes(index: Index, number: int) -> list[tuple[str, int]]:
-    return [
-        (index.names["topic"][int(index.topic[first])].as_py(), padded)
-        for first, _, padded in index.topic_counts(number)
-    ]
+def _parts(index: Index, page: Ints, head: object, path: str, *, show_all: bool) -> Iterator[bytes]:
+    yield dumps(head)[:-1] + b',"groups":['
+    for start in range(0, page.size, GROUPS_PER_PART):
+        rows = page[start : start + GROUPS_PER_PART].tolist()
+        groups = b",".join([group_status(index, row, show_all=show_all) for row in rows])
+        yield b"," + groups if start else groups
+    yield b'],"request":' + dumps(request_info(path)) + b"}"
 
 
-def _no_window() -> Value:
-    return {"offsets": [], "owner": "", "client_id": "", "current-lag": 0}
+def _select(index: Index, cluster: str, request: Request) -> Ints:
+    """The group rows that match the parameters, in the order of the groups' names."""
+    rows = np.fromiter(index.groups.get(cluster, {}).values(), np.int64)
+    unknown = set(request.query) - set(_LAG_PARAMETERS)
+    if unknown:
+        raise RequestError(f"unknown parameter {min(unknown)}; known are {', '.join(_LAG_PARAMETERS)}")
+    statuses = [word.upper() for value in request.query.get("status", ()) for word in value.split(",") if word]
+    for status in statuses:
+        if status not in ("OK", "WARN", "ERR"):
+            raise RequestError(f"unknown status {status}: the status of a group is OK, WARN or ERR")
+    if statuses:
+        rows = rows[np.isin(index.group_columns["status"][rows], [int(Status[status]) for status in statuses])]
+    patterns = request.query.get("group", ())
+    if sum(pattern.count("*") for pattern in patterns) > MAX_STARS:
+        raise RequestError(f"group may have at most {MAX_STARS} *")
+    if rows.size and patterns:
+        regex = "(?s)^(" + "|".join(map(_regex, patterns)) + ")$"
+        rows = rows[np.asarray(pc.match_substring_regex(index.group_names.take(pa.array(rows)), regex))]
+    if rows.size and (after := request.last("after")):
+        rows = rows[np.asarray(pc.greater(index.group_names.take(pa.array(rows)), after))]
+    return rows
 
 
-def _slots(row: Value) -> list[Value]:
-    return [
-        {"offset": offset, "timestamp": at, "observedAt": at // 1000 * 1000, "lag": None if lag == UNKNOWN else lag}
-        for offset, at, lag in zip(row["offsets"], row["times_ms"], row["lags"], strict=True)
-    ]
+def _regex(pattern: str) -> str:
+    """A name with * and ? as a regular expression of RE2, whose matching takes linear time."""
+    wildcards = {"*": ".*", "?": "."}
+    return "".join(wildcards.get(character) or re.escape(character) for character in pattern)
 
 
-def _window(row: Value, intervals: int) -> Value:
-    slots = _slots(row)
+def cluster_summary(index: Index, cluster: str) -> dict[str, object]:
+    """A cluster as a whole: its status, its lag, and the numbers of groups and partitions by status."""
+    state = index.snapshot.manifest.clusters.get(cluster) if index.snapshot else None
+    if state is None or index.snapshot is None:
+        return {"name": cluster, "status": Status.NOTFOUND.name, "totallag": 0, "groups": {}, "partitions": {}}
     return {
-        "offsets": [None] * (intervals - len(slots)) + slots if slots else [],
-        "owner": row["owner"] or "",
-        "client_id": row["client_id"] or "",
-        "current-lag": max(row["current_lag"], 0),
+        "name": cluster,
+        "status": state.worst_status,
+        "totallag": state.totallag,
+        "groups": dict(state.groups_by_status),
+        "partitions": dict(state.partitions_by_status),
+        "unknown_since": state.unknown_since_ms,
+        "error_message": state.error,
+        "catching_up": state.is_catching_up,
+        "judged_at": index.snapshot.manifest.now_ms,
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
-    """Which partitions of a group are wanted: all, those of a topic, or one."""
-
-    topic: str | None = None
-    partition: int | None = None
-
-    def rows(self, partitions: pa.Table) -> list[Value]:
-        """The rows that are wanted."""
-        if self.topic is not None:
-            partitions = partitions.filter(pc.equal(partitions["topic"], self.topic))
-        if self.partition is not None:
-            partitions = partitions.filter(pc.equal(partitions["partition"], self.partition))
-        found: list[Value] = partitions.to_pylist()
-        return found
-
-
-def explained(index: Index, cluster: str, group: str, only: Only) -> Value | None:
-    """A group with the reason of each of its partitions in words, and with its window if it is asked for alone."""
-    snapshot = index.snapshot
-    found = snapshot.group(cluster, group) if snapshot and index.number(cluster, group) is not None else None
-    if snapshot is None or found is None:
-        return None
-    row, partitions = found
+def explain(api: Api, request: Request) -> Response:
+    """Get the reason for the verdict on each partition of a group."""
+    cluster, group = request.params["cluster"], request.params["consumer"]
+    number = request.integer("partition", MAX_PARTITION, minimum=0)
+    snapshot = api.index.snapshot
+    stored = snapshot.group(cluster, group) if snapshot and api.index.group_row(cluster, group) is not None else None
+    if snapshot is None or stored is None:
+        raise RequestError("cluster or consumer not found", 404)
+    row, partitions = stored
+    if "topic" in request.query:
+        partitions = partitions.filter(pc.equal(partitions["topic"], request.last("topic")))
+    if number is not None:
+        partitions = partitions.filter(pc.equal(partitions["partition"], number))
     state = snapshot.manifest.clusters.get(cluster)
-    return {
+    explanation = {
         "cluster": cluster,
         "group": group,
-        "status": _STATUS[row["status"]],  # type: ignore[call-overload]
+        "status": status_name(row["status"]),
         "since": row["since_ms"],
         "judged_at": snapshot.manifest.now_ms,
         "unknown_since": state.unknown_since_ms if state else None,
         "totallag": row["totallag"],
         "partitions": [
             {
-                "topic": one["topic"],
-                "partition": one["partition"],
-                "owner": one["owner"] or "",
-                "client_id": one["client_id"] or "",
-                "status": _STATUS[one["status"]],
-                "since": one["since_ms"],
-                "reason": snapshot.reason(one),
-                "committed": _known(one["committed_offset"]),
-                "head": _known(one["head"]),
-                "log_start": _known(one["log_start"]),
-                "current_lag": _known(one["current_lag"]),
-                "complete": to_number(one["complete"]),
-                **({"window": _slots(one)} if only.partition is not None else {}),
+                "topic": partition["topic"],
+                "partition": partition["partition"],
+                "owner": partition["owner"] or "",
+                "client_id": partition["client_id"] or "",
+                "status": _STATUS_NAMES[partition["status"]],
+                "since": partition["since_ms"],
+                "reason": snapshot.reason(partition),
+                "committed": _known(partition["committed_offset"]),
+                "head": _known(partition["head"]),
+                "log_start": _known(partition["log_start"]),
+                "current_lag": _known(partition["current_lag"]),
+                "complete": to_number(partition["complete"]),
+                **({"window": window_slots(partition)} if number is not None else {}),
             }
-            for one in only.rows(partitions)
+            for partition in partitions.to_pylist()
         ],
     }
+    return success(request, "consumer verdict explained", explanation=explanation)
 
 
-def _known(value: int) -> int | None:
+def _known(value: Any) -> int | None:  # noqa: ANN401
     return None if value == UNKNOWN else value

@@ -1,11 +1,10 @@
-"""Incidents as they are answered: their course, whose they are, who was told, and who is to tell."""
+"""Incidents with their course and notifications, and the status of the notifiers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from warren.config import Config
 from warren.errors import RequestError
 from warren.incidents.model import Incident, Notification
 from warren.incidents.routing import match_routes
@@ -19,142 +18,125 @@ from warren.incidents.store.reader import (
     read_leadership,
     read_notifications,
 )
-from warren.web.http import Request, Response, number_in
-from warren.web.responses import Responder
+from warren.web.api import Api
+from warren.web.http import Request, Response
+from warren.web.responses import success
 
-Value = dict[str, Any]
-
-INCIDENTS, INCIDENTS_MOST = 100, 10_000
-BEFORE_MOST = 2**53
-MESSAGES_MOST = 200
-
-
-class IncidentEndpoints:
-    """Answers from the book of incidents."""
-
-    def __init__(self, config: Config, speaker: Responder, clock_ms: Callable[[], int]) -> None:
-        self._config = config
-        self._speaker = speaker
-        self._clock_ms = clock_ms
-        self._data_dir = config.pipeline.data_dir
-
-    def incidents(self, request: Request) -> Response:
-        """Groups in trouble, now and before: since when, how bad, until when; the newest first."""
-        query = request.query
-        state = query.get("state", ("",))[-1]
-        if state not in ("", "open", "closed"):
-            raise RequestError(f"unknown state {state[:20]!r}: an incident is open or closed")
-        wanted = IncidentQuery(
-            cluster=query.get("cluster", (None,))[-1],
-            group=query.get("group", (None,))[-1],
-            is_open=None if not state else state == "open",
-            limit=number_in(query, "limit", INCIDENTS_MOST) or INCIDENTS,
-            before_ms=number_in(query, "before", BEFORE_MOST),
-        )
-        found = self._answers(read_incidents(self._data_dir, wanted))
-        return self._speaker.good(request, "incidents returned", incidents=found)
-
-    def incident(self, request: Request) -> Response:
-        """One incident, with what was said of it: to whom, when, and if not yet, why."""
-        return self.answer(request, "incident returned")
-
-    def answer(self, request: Request, message: str) -> Response:
-        """The incident of a request, as it is now."""
-        entry = self.entry(request.names["incident"])
-        letters, count = read_notifications(self._data_dir, entry.notification_ids, MESSAGES_MOST)
-        [found] = self._answers([entry])
-        messages = {"message_count": count, "messages": [_message_answer(letter) for letter in letters]}
-        return self._speaker.good(request, message, incident={**found, **messages})
-
-    def entry(self, incident: str) -> Incident:
-        """The incident of an id."""
-        found = read_incidents(self._data_dir, IncidentQuery(id=incident))
-        if not found:
-            raise RequestError("there is no such incident", 404)
-        return found[0]
-
-    def notifiers(self, request: Request) -> Response:
-        """Whether this Warren notifies, and how each notifier's messages fare."""
-        duty, trays = read_leadership(self._data_dir, self._clock_ms()), read_delivery_counts(self._data_dir)
-        notifiers = [
-            {"name": name, "class": one.class_name, **_tray_answer(trays.get(name, DeliveryCounts()))}
-            for name, one in sorted(self._config.notifiers.items())
-        ]
-        return self._speaker.good(
-            request,
-            "notifiers returned",
-            duty={"state": duty.state, "since": duty.since_ms, "why": duty.why},
-            notifiers=notifiers,
-        )
-
-    def _answers(self, entries: Sequence[Incident]) -> list[Value]:
-        clusters = pa.array([one.cluster for one in entries], pa.string())
-        groups = pa.array([one.group for one in entries], pa.string())
-        now_ms = self._clock_ms()
-        silences = [one for one in read_silences(self._data_dir, now_ms) if one.is_active(now_ms)]
-        teams = match_routes(self._config.routes, clusters, groups).team.tolist()
-        matches = is_silenced(silences, clusters, groups).tolist()
-        return [
-            incident_answer(entry, team, is_silenced=silenced)
-            for entry, team, silenced in zip(entries, teams, matches, strict=True)
-        ]
+DEFAULT_LIMIT, MAX_LIMIT = 100, 10_000
+MAX_TIME_MS = 2**53
+MAX_NOTIFICATIONS = 200
 
 
-def incident_answer(incident: Incident, team: str, *, is_silenced: bool) -> Value:
-    """One incident, with its course and the worst of its partitions."""
+def incidents(api: Api, request: Request) -> Response:
+    """List incidents, open and closed, the newest first."""
+    state = request.last("state")
+    if state not in ("", "open", "closed"):
+        raise RequestError(f"unknown state {state[:20]!r}: an incident is open or closed")
+    query = IncidentQuery(
+        cluster=request.query.get("cluster", (None,))[-1],
+        group=request.query.get("group", (None,))[-1],
+        is_open=state == "open" if state else None,
+        limit=request.integer("limit", MAX_LIMIT) or DEFAULT_LIMIT,
+        before_ms=request.integer("before", MAX_TIME_MS),
+    )
+    return success(request, "incidents returned", incidents=_answers(api, read_incidents(api.data_dir, query)))
+
+
+def incident(api: Api, request: Request) -> Response:
+    """Get an incident and its notifications."""
+    return incident_response(api, request, "incident returned")
+
+
+def incident_response(api: Api, request: Request, message: str) -> Response:
+    """The incident of a request's path, as it is now."""
+    found = read_incident(api, request)
+    notifications, count = read_notifications(api.data_dir, found.notification_ids, MAX_NOTIFICATIONS)
+    [answer] = _answers(api, [found])
+    answer |= {"message_count": count, "messages": [_notification_answer(item) for item in notifications]}
+    return success(request, message, incident=answer)
+
+
+def read_incident(api: Api, request: Request) -> Incident:
+    """The incident of a request's path."""
+    matches = read_incidents(api.data_dir, IncidentQuery(id=request.params["incident"]))
+    if not matches:
+        raise RequestError("incident not found", 404)
+    return matches[0]
+
+
+def notifiers(api: Api, request: Request) -> Response:
+    """Get whether this Warren notifies, and the deliveries of each notifier."""
+    leadership, counts = read_leadership(api.data_dir, api.clock_ms()), read_delivery_counts(api.data_dir)
+    answers = [
+        {"name": name, "class": notifier.class_name, **_counts_answer(counts.get(name, DeliveryCounts()))}
+        for name, notifier in sorted(api.config.notifiers.items())
+    ]
+    duty = {"state": leadership.state, "since": leadership.since_ms, "why": leadership.why}
+    return success(request, "notifiers returned", duty=duty, notifiers=answers)
+
+
+def _answers(api: Api, incidents: Sequence[Incident]) -> list[dict[str, Any]]:
+    clusters = pa.array([incident.cluster for incident in incidents], pa.string())
+    groups = pa.array([incident.group for incident in incidents], pa.string())
+    now_ms = api.clock_ms()
+    silences = [silence for silence in read_silences(api.data_dir, now_ms) if silence.is_active(now_ms)]
+    teams = match_routes(api.config.routes, clusters, groups).team.tolist()
+    silenced = is_silenced(silences, clusters, groups).tolist()
+    return [
+        {**_incident_answer(incident), "team": team, "silenced": has_silence}
+        for incident, team, has_silence in zip(incidents, teams, silenced, strict=True)
+    ]
+
+
+def _incident_answer(incident: Incident) -> dict[str, Any]:
+    acknowledgement = {
+        "time": incident.acknowledged_ms,
+        "by": incident.acknowledged_by,
+        "why": incident.acknowledged_why,
+    }
     return {
         "id": incident.id,
         "cluster": incident.cluster,
         "group": incident.group,
-        "team": team,
+        "team": "",
         "opened": incident.opened_ms,
         "closed": incident.closed_ms,
         "status": incident.status.name,
         "worst": incident.worst.name,
-        "acknowledged": _acknowledged(incident),
-        "silenced": is_silenced,
+        "acknowledged": None if incident.acknowledged_ms is None else acknowledgement,
+        "silenced": False,
         "changes": [{"time": change.at_ms, "status": change.status.name} for change in incident.changes],
         "told": [
-            {"notifier": name, "messages": told.count, "last": told.last_ms}
-            for name, told in sorted(incident.notified.items())
+            {"notifier": name, "messages": notified.count, "last": notified.last_ms}
+            for name, notified in sorted(incident.notified.items())
         ],
         "partition_count": incident.partition_count,
         "partitions": [
-            {"topic": one.topic, "partition": one.partition, "status": one.status.name, "lag": one.lag}
-            for one in incident.partitions
+            {"topic": item.topic, "partition": item.partition, "status": item.status.name, "lag": item.lag}
+            for item in incident.partitions
         ],
     }
 
 
-def _acknowledged(entry: Incident) -> Value | None:
-    if entry.acknowledged_ms is None:
-        return None
+def _notification_answer(notification: Notification) -> dict[str, Any]:
     return {
-        "time": entry.acknowledged_ms,
-        "by": entry.acknowledged_by,
-        "why": entry.acknowledged_why,
+        "notifier": notification.notifier,
+        "event": str(notification.event),
+        "due": notification.due_ms,
+        "sent": notification.sent_ms,
+        "given_up": notification.given_up_ms,
+        "attempts": notification.attempts,
+        "trouble": notification.last_error,
+        "why": notification.reason,
+        "channel": notification.channel,
     }
 
 
-def _message_answer(letter: Notification) -> Value:
+def _counts_answer(counts: DeliveryCounts) -> dict[str, Any]:
     return {
-        "notifier": letter.notifier,
-        "event": str(letter.event),
-        "due": letter.due_ms,
-        "sent": letter.sent_ms,
-        "given_up": letter.given_up_ms,
-        "attempts": letter.attempts,
-        "trouble": letter.last_error,
-        "why": letter.reason,
-        "channel": letter.channel,
-    }
-
-
-def _tray_answer(tray: DeliveryCounts) -> Value:
-    return {
-        "waiting": tray.waiting,
-        "sent": tray.sent,
-        "given_up": tray.given_up,
-        "last_sent": tray.last_sent_ms,
-        "trouble": tray.last_error,
+        "waiting": counts.waiting,
+        "sent": counts.sent,
+        "given_up": counts.given_up,
+        "last_sent": counts.last_sent_ms,
+        "trouble": counts.last_error,
     }

@@ -1,5 +1,6 @@
-"""A snapshot as the server holds it in memory: flat columns, and where each group and topic stands in them."""
+"""A snapshot in memory: flat columns of groups and partitions, and where to find each group and topic in them."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,57 +11,51 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.history.recent import Recent, nothing_recent
+from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.web.partition_json import PartitionJson
+from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS
+from warren.web.status_json import StatusJson
+from warren.web.topic_runs import Codes, Ints, TopicRuns, Topics, find_runs
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-
-_NUMBERS = (
+_PARTITION_COLUMNS = (
     "partition", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
 )  # fmt: skip
-_NAMES = ("topic", "owner", "client_id")
-_OF_GROUPS = (
+_NAME_COLUMNS = ("topic", "owner", "client_id")
+_GROUP_COLUMNS = (
     "status", "totallag", "maxlag", "since_ms", "maxlag_row", "worst_row", "first_row", "partitions", "bucket",
     "newest_commit_ms",
 )  # fmt: skip
-_AT_ONCE = 2_000
-"""How many names are made into Python strings in one go: others need the interpreter too."""
+_STRINGS_AT_ONCE = 2_000
+"""How many names are converted to Python strings while holding the interpreter lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """The topics of one cluster, sorted: how many partitions each has, and where they stand among the heads."""
-
-    names: list[str]
-    places: dict[str, int]
-    partitions: Ints
-    first_row: Ints
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Index:
-    """Everything an answer needs but the windows; partitions are in the order of their groups, whole and sorted."""
+    """All that answers need except the windows.
+
+    Groups are sorted by cluster and name: a *group row* is a group's position. Partitions are in the order of their
+    groups, sorted by topic: a *row* is a partition's position.
+    """
 
     snapshot: Snapshot | None
+    clusters: list[str]
     groups: dict[str, dict[str, int]]
-    """By cluster, the number of each group, in the order of their names."""
+    """The group row of each group, by cluster and name."""
     group_names: pa.StringArray
     group_cluster: Codes
-    clusters: list[str]
-    of_groups: dict[str, Ints]
-    first: Ints
-    """The first row of each group, and where the last one ends."""
+    """Position in `clusters`, by group row."""
+    group_columns: dict[str, Ints]
+    first_row: Ints
+    """The first row of each group, and the number of all rows."""
     partition_count: Ints
+    """How many partitions are listed of each group, also those without a commit."""
     complete: NDArray[np.float32]
-    topic: Codes
-    owner: Codes
-    client_id: Codes
+    codes: dict[str, Codes]
+    """Position in `names` of each row's topic, owner and client id."""
     names: dict[str, pa.StringArray]
-    """Of topics, owners and clients each name once; the codes of rows count them."""
     columns: dict[str, NDArray[np.generic]]
-    runs: "Runs"
+    runs: TopicRuns
     topics: dict[str, Topics]
     heads: Ints
     log_starts: Ints
@@ -69,267 +64,171 @@ class Index:
     @property
     def rows(self) -> int:
         """How many partitions of groups there are."""
-        return int(self.topic.size)
+        return int(self.first_row[-1])
 
-    def number(self, cluster: str, group: str) -> int | None:
-        """A group's number, or None when there is no such group."""
+    def group_row(self, cluster: str, group: str) -> int | None:
+        """The group row of a group; None if there is no such group."""
         return self.groups.get(cluster, {}).get(group)
 
-    def rows_of(self, number: int) -> tuple[int, int]:
-        """The rows of a group: from, and to."""
-        return int(self.first[number]), int(self.first[number + 1])
+    def group_key(self, group_row: int) -> tuple[str, str]:
+        """The cluster and name of a group."""
+        return self.clusters[self.group_cluster[group_row]], self.group_names[group_row].as_py()
 
-    def topic_counts(self, number: int) -> list[tuple[int, int, int]]:
-        """The topics of a group: its first row there, how many follow, and how many partitions the topic has."""
-        begin, end = self.runs.first_of_group[number], self.runs.first_of_group[number + 1]
-        run = slice(int(begin), int(end))
-        return list(
-            zip(
-                self.runs.first[run].tolist(), self.runs.size[run].tolist(), self.runs.padded[run].tolist(), strict=True
-            )
-        )
+    def rows_of(self, group_row: int) -> tuple[int, int]:
+        """The first row of a group and the row after its last."""
+        return int(self.first_row[group_row]), int(self.first_row[group_row + 1])
 
-    def consumers_of(self, cluster: str, topic: str) -> list[str]:
-        """The groups that have committed to a topic, sorted."""
-        found = self.runs.groups_of(self._pair(cluster, topic))
-        return sorted(self.group_names.take(pa.array(found)).to_pylist())
+    def topic_sizes(self, group_row: int) -> dict[str, int]:
+        """The topics of a group, and how many partitions are listed of each."""
+        runs = slice(*self.runs.first_of_group[group_row : group_row + 2].tolist())
+        topics = self.names["topic"].take(pa.array(self.codes["topic"][self.runs.first[runs]])).to_pylist()
+        return dict(zip(topics, self.runs.listed[runs].tolist(), strict=True))
 
-    def readers_of(self, topic: str) -> Ints:
-        """The groups of all clusters that have committed to a topic of this name, by number."""
-        found = [self.runs.groups_of(self._pair(cluster, topic)) for cluster in self.clusters]
-        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
-
-    def runs_of(self, cluster: str, topic: str) -> list[tuple[int, int, int]]:
-        """The groups of a topic, by number: the first row of each there and how many follow."""
-        place = self.runs.places_of(self._pair(cluster, topic))
-        columns = (self.runs.groups[place], self.runs.first[place], self.runs.size[place])
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
-    def _pair(self, cluster: str, topic: str) -> int:
+    def runs_of(self, cluster: str, topic: str) -> Ints:
+        """The runs of a topic: one per group that has committed to it."""
         code = self._topic_codes.get(topic)
         if code is None or cluster not in self.clusters:
-            return -1
-        return self.clusters.index(cluster) * len(self._topic_codes) + code
+            return np.zeros(0, dtype=np.int64)
+        return self.runs.of_topic(self.clusters.index(cluster) * len(self._topic_codes) + code)
+
+    def consumers_of(self, cluster: str, topic: str) -> list[str]:
+        """The groups that have committed to a topic, sorted by name."""
+        return sorted(self.group_names.take(pa.array(self.runs.group[self.runs_of(cluster, topic)])).to_pylist())
+
+    def group_rows_of(self, topic: str) -> Ints:
+        """The groups of all clusters that have committed to a topic of this name."""
+        runs = [self.runs_of(cluster, topic) for cluster in self.clusters]
+        return np.sort(self.runs.group[np.concatenate([np.zeros(0, dtype=np.int64), *runs])])
+
+    def head_rows(self, cluster: str, topic: str) -> slice | None:
+        """The rows of a topic in `heads` and `log_starts`; None if there is no such topic."""
+        topics = self.topics.get(cluster)
+        position = bisect_left(topics.names, topic) if topics else 0
+        if topics is None or topics.names[position : position + 1] != [topic]:
+            return None
+        first = int(topics.first_row[position])
+        return slice(first, first + int(topics.partitions[position]))
 
     @cached_property
     def _topic_codes(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(_strings(self.names["topic"]))}
 
     @cached_property
-    def texts(self) -> PartitionJson:
-        """The JSON of the partitions."""
-        return PartitionJson(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Stretches of rows of one group and one topic, in the order of the rows."""
-
-    first: Ints
-    size: Ints
-    padded: Ints
-    """As many partitions as the topic has; those a group never committed to are shown too."""
-    first_of_group: Ints
-    by_topic: Ints
-    pairs: Ints
-    """Cluster and topic of each run in the order of `by_topic`."""
-    groups: Ints
-
-    def padded_rows(self, begin: int, end: int, partition: NDArray[np.generic]) -> tuple[Ints, Ints, Ints]:
-        """All partitions of some runs, also those never committed to: their run, number, and row, or -1."""
-        size, padded = self.size[begin:end], self.padded[begin:end]
-        run = np.repeat(np.arange(begin, end), padded)
-        ours = np.arange(int(size.sum())) + (int(self.first[begin]) if end > begin else 0)
-        if run.size == ours.size:
-            return run, partition[ours].astype(np.int64), ours
-        first = np.cumsum(padded) - padded
-        number = np.arange(run.size) - np.repeat(first, padded)
-        within = ours - np.repeat(self.first[begin:end], size)
-        # Where nothing is missing the numbers may be any, as nobody knows how many partitions the topic has.
-        place = np.where(np.repeat(size == padded, size), within, partition[ours])
-        row = np.full(run.size, -1, dtype=np.int64)
-        row[np.repeat(first, size) + place] = ours
-        return run, np.where(row < 0, number, partition[row]), row
-
-    def groups_of(self, pair: int) -> Ints:
-        """The groups with a run of this cluster and topic."""
-        return self.groups[self.places_of(pair)]
-
-    def places_of(self, pair: int) -> Ints:
-        """The runs of this cluster and topic."""
-        begin, end = np.searchsorted(self.pairs, [pair, pair + 1])
-        return self.by_topic[begin:end]
+    def status_json(self) -> StatusJson:
+        """The status of groups and partitions as JSON."""
+        return StatusJson(self)
 
 
 def build_index(
-    snapshot: Snapshot,
+    snapshot: Snapshot | None,
     hidden: Collection[tuple[str, str]] = (),
     recent_of: Callable[[pa.StringArray, int], Recent] | None = None,
 ) -> Index:
-    """Load a snapshot; `hidden` groups are left out, as they are about to be deleted."""
-    groups = snapshot.groups()
-    table = snapshot.partitions([*_NAMES, *_NUMBERS], as_codes=True)
-    keep, rows = _kept(groups, snapshot, hidden)
-    groups = groups.take(keep)
-    codes, names = _codes(table)
-    take = None if rows.size == table.num_rows and np.array_equal(rows, np.arange(rows.size)) else rows
-    columns = {name: table[name].to_numpy() if take is None else table[name].to_numpy()[take] for name in _NUMBERS}
-    if take is not None:
-        codes = {name: held[take] for name, held in codes.items()}
-    size = groups["partitions"].to_numpy().astype(np.int64)
-    first = np.concatenate([[0], np.cumsum(size)])
+    """Load a snapshot without the `hidden` groups; the index of None is empty."""
+    groups, partitions, layout, heads = _tables(snapshot)
+    order, rows = _sorted_rows(groups, snapshot.manifest if snapshot else None, hidden)
+    groups = groups.take(pa.array(order))
+    codes, names = _encode_names(partitions)
+    columns = {name: partitions[name].to_numpy() for name in _PARTITION_COLUMNS}
+    if rows.size != partitions.num_rows or not np.array_equal(rows, np.arange(rows.size)):
+        columns = {name: column[rows] for name, column in columns.items()}
+        codes = {name: column[rows] for name, column in codes.items()}
+    group_columns = {name: groups[name].to_numpy().astype(np.int64) for name in _GROUP_COLUMNS}
+    first_row = np.concatenate([[0], np.cumsum(group_columns["partitions"])])
     clusters = sorted(set(pc.unique(groups["cluster"]).to_pylist()))
-    cluster = pc.index_in(groups["cluster"], pa.array(clusters, pa.string())).to_numpy().astype(np.int32)
-    topics, heads, log_starts = _topics(snapshot)
-    runs = _runs(codes["topic"], columns["partition"], first, cluster, names["topic"], clusters, topics)
-    count = _sum_by(runs.padded, runs.first_of_group)
-    is_complete = np.add.reduceat(columns["complete"] == 1.0, first[:-1], dtype=np.int64) if size.size else size
-    of_groups = {name: groups[name].to_numpy().astype(np.int64) for name in _OF_GROUPS}
+    group_cluster = pc.index_in(groups["cluster"], pa.array(clusters, pa.string())).to_numpy().astype(np.int32)
+    topics = _topics(layout)
+    runs = find_runs(codes["topic"], columns["partition"], first_row, group_cluster, names["topic"], clusters, topics)
+    partition_count = _sums(runs.listed, runs.first_of_group)
+    complete_count = _sums((columns["complete"] == 1.0).astype(np.int64), first_row)
     group_names = groups["group"].combine_chunks()
     keys = group_keys(groups["cluster"], groups["group"]).combine_chunks()
     return Index(
         snapshot=snapshot,
-        groups=_numbered(clusters, cluster, group_names),
-        group_names=group_names,
-        group_cluster=cluster,
         clusters=clusters,
-        of_groups=of_groups,
-        first=first,
-        partition_count=count,
-        complete=(is_complete / np.maximum(count, 1)).astype(np.float32),
-        **codes,
+        groups=_group_rows(clusters, group_cluster, group_names),
+        group_names=group_names,
+        group_cluster=group_cluster,
+        group_columns=group_columns,
+        first_row=first_row,
+        partition_count=partition_count,
+        complete=(complete_count / np.maximum(partition_count, 1)).astype(np.float32),
+        codes=codes,
         names=names,
         columns=columns,
         runs=runs,
         topics=topics,
-        heads=heads,
-        log_starts=log_starts,
-        recent=recent_of(keys, snapshot.manifest.now_ms) if recent_of else nothing_recent(keys),
+        heads=heads["head"].to_numpy(),
+        log_starts=heads["log_start"].to_numpy(),
+        recent=recent_of(keys, snapshot.manifest.now_ms) if recent_of and snapshot else nothing_recent(keys),
     )
 
 
-def empty_index() -> Index:
-    """What is known before the first snapshot: nothing."""
-    none, no_codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    no_names = pa.array([], pa.string())
-    return Index(
-        snapshot=None,
-        groups={},
-        group_names=no_names,
-        group_cluster=no_codes,
-        clusters=[],
-        of_groups=dict.fromkeys(_OF_GROUPS, none),
-        first=np.zeros(1, dtype=np.int64),
-        partition_count=none,
-        complete=np.zeros(0, dtype=np.float32),
-        topic=no_codes,
-        owner=no_codes,
-        client_id=no_codes,
-        names=dict.fromkeys(_NAMES, no_names),
-        columns=dict.fromkeys(_NUMBERS, none),
-        runs=Runs(none, none, none, np.zeros(1, dtype=np.int64), none, none, none),
-        topics={},
-        heads=none,
-        log_starts=none,
-        recent=nothing_recent(no_names),
-    )
+def _tables(snapshot: Snapshot | None) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
+    """Groups, partitions, the layout of topics and heads."""
+    columns = [*_NAME_COLUMNS, *_PARTITION_COLUMNS]
+    if snapshot is None:
+        groups = GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
+        groups = groups.set_column(0, "cluster", pa.array([], pa.string()))
+        return groups, PARTITIONS.empty_table().select(columns), LAYOUT.empty_table(), HEADS.empty_table()
+    layout = snapshot.topics()
+    heads = snapshot.heads() if layout.num_rows else HEADS.empty_table()
+    return snapshot.groups(), snapshot.partitions(columns, as_codes=True), layout, heads
 
 
-def _kept(groups: pa.Table, snapshot: Snapshot, hidden: Collection[tuple[str, str]]) -> tuple[pa.Array, Ints]:
-    """The groups to show, sorted by cluster and name, and the rows of theirs in that order."""
-    order = pc.sort_indices(groups, [("cluster", "ascending"), ("group", "ascending")]).to_numpy()
+def _sorted_rows(groups: pa.Table, manifest: Manifest | None, hidden: Collection[tuple[str, str]]) -> tuple[Ints, Ints]:
+    """The shown groups sorted by cluster and name, and their partition rows in that order."""
+    order = pc.sort_indices(groups, [("cluster", "ascending"), ("group", "ascending")]).to_numpy().astype(np.int64)
     if hidden:
         names = zip(groups["cluster"].to_pylist(), groups["group"].to_pylist(), strict=True)
-        gone = np.fromiter((name in hidden for name in names), np.bool_, groups.num_rows)
-        order = order[~gone[order]]
-    in_bucket = np.array([bucket.partition_rows for bucket in snapshot.manifest.buckets], dtype=np.int64)
-    start_of_bucket = np.concatenate([[0], np.cumsum(in_bucket)])[:-1]
-    first = groups["first_row"].to_numpy() + start_of_bucket[groups["bucket"].to_numpy()]
+        is_hidden = np.fromiter((name in hidden for name in names), np.bool_, groups.num_rows)
+        order = order[~is_hidden[order]]
+    bucket_sizes = [bucket.partition_rows for bucket in manifest.buckets] if manifest else []
+    bucket_start = np.concatenate([[0], np.cumsum(bucket_sizes, dtype=np.int64)])
+    first = groups["first_row"].to_numpy() + bucket_start[groups["bucket"].to_numpy()]
     first, size = first[order], groups["partitions"].to_numpy().astype(np.int64)[order]
     ends = np.cumsum(size)
     rows = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(first - (ends - size), size)
-    return pa.array(order), rows
+    return order, rows
 
 
-def _codes(table: pa.Table) -> tuple[dict[str, Codes], dict[str, pa.StringArray]]:
-    """Names as places in a list of distinct ones; no owner is an empty name."""
+def _encode_names(partitions: pa.Table) -> tuple[dict[str, Codes], dict[str, pa.StringArray]]:
+    """Each row's names as codes, and the distinct names; the last name is empty, for rows without an owner."""
     codes, names = {}, {}
-    for name in _NAMES:
-        column = table[name].combine_chunks()
-        known = column.dictionary.cast(pa.string())
-        codes[name] = pc.fill_null(column.indices, len(known)).to_numpy(zero_copy_only=False).astype(np.int32)
-        names[name] = pa.concat_arrays([known, pa.array([""], pa.string())])
+    for name in _NAME_COLUMNS:
+        column = partitions[name].combine_chunks()
+        distinct = column.dictionary.cast(pa.string())
+        codes[name] = pc.fill_null(column.indices, len(distinct)).to_numpy(zero_copy_only=False).astype(np.int32)
+        names[name] = pa.concat_arrays([distinct, pa.array([""], pa.string())])
     return codes, names
 
 
 def _strings(names: pa.StringArray) -> list[str]:
-    found: list[str] = []
-    for at in range(0, len(names), _AT_ONCE):
-        found += names.slice(at, _AT_ONCE).to_pylist()
-    return found
+    strings: list[str] = []
+    for start in range(0, len(names), _STRINGS_AT_ONCE):
+        strings += names.slice(start, _STRINGS_AT_ONCE).to_pylist()
+    return strings
 
 
-def _numbered(clusters: Sequence[str], cluster: Codes, names: pa.StringArray) -> dict[str, dict[str, int]]:
-    """Each cluster's groups and their numbers; the groups are sorted by cluster already."""
-    edges = np.searchsorted(cluster, np.arange(len(clusters) + 1)).tolist()
+def _group_rows(clusters: Sequence[str], group_cluster: Codes, names: pa.StringArray) -> dict[str, dict[str, int]]:
+    """Each cluster's groups and their group rows; the groups are sorted by cluster already."""
+    edges = np.searchsorted(group_cluster, np.arange(len(clusters) + 1)).tolist()
     return {
-        name: dict(zip(_strings(names.slice(begin, end - begin)), range(begin, end), strict=True))
-        for name, begin, end in zip(clusters, edges[:-1], edges[1:], strict=True)
+        cluster: dict(zip(_strings(names.slice(begin, end - begin)), range(begin, end), strict=True))
+        for cluster, begin, end in zip(clusters, edges[:-1], edges[1:], strict=True)
     }
 
 
-def _topics(snapshot: Snapshot) -> tuple[dict[str, Topics], Ints, Ints]:
-    layout = snapshot.topics()
-    heads = log_starts = np.zeros(0, dtype=np.int64)
-    if layout.num_rows:
-        table = snapshot.heads()
-        heads, log_starts = table["head"].to_numpy(), table["log_start"].to_numpy()
-    found = {}
+def _topics(layout: pa.Table) -> dict[str, Topics]:
+    topics = {}
     for cluster in pc.unique(layout["cluster"]).to_pylist():
         own = layout.filter(pc.equal(layout["cluster"], cluster)).sort_by("topic")
-        names = _strings(own["topic"].combine_chunks())
-        found[cluster] = Topics(
-            names,
-            {name: place for place, name in enumerate(names)},
-            own["partitions"].to_numpy().astype(np.int64),
-            own["first_row"].to_numpy(),
-        )
-    return found, heads, log_starts
+        partitions = own["partitions"].to_numpy().astype(np.int64)
+        topics[cluster] = Topics(_strings(own["topic"].combine_chunks()), partitions, own["first_row"].to_numpy())
+    return topics
 
 
-def _runs(
-    topic: Codes,
-    partition: NDArray[np.generic],
-    first: Ints,
-    cluster: Codes,
-    topic_names: pa.StringArray,
-    clusters: Sequence[str],
-    topics: dict[str, Topics],
-) -> Runs:
-    rows = topic.size
-    begins = np.zeros(rows, dtype=np.bool_)
-    begins[first[:-1]] = True
-    begins[1:] |= topic[1:] != topic[:-1]
-    start = np.flatnonzero(begins)
-    size = np.diff(np.append(start, rows))
-    group = np.searchsorted(first, start, side="right") - 1
-    pair = cluster[group].astype(np.int64) * len(topic_names) + topic[start]
-    distinct, place = np.unique(pair, return_inverse=True)
-    known = np.zeros(distinct.size, dtype=np.int64)
-    for number, name in enumerate(clusters):
-        if name in topics:
-            own = np.flatnonzero(distinct // len(topic_names) == number)
-            wanted = topic_names.take(pa.array(distinct[own] % len(topic_names)))
-            at = pc.index_in(wanted, pa.array(topics[name].names, pa.string()))
-            is_found = np.asarray(at.is_valid())
-            known[own[is_found]] = topics[name].partitions[at.drop_null().to_numpy()]
-    highest = np.maximum.reduceat(partition, start).astype(np.int64) + 1 if rows else size
-    # Without its topic nobody knows how many there are: what was committed to is all.
-    padded = np.where(known[place] >= highest, known[place], size) if rows else size
-    by_topic = np.argsort(pair, kind="stable")
-    return Runs(start, size, padded, np.searchsorted(start, first), by_topic, pair[by_topic], group)
-
-
-def _sum_by(values: Ints, first: Ints) -> Ints:
+def _sums(values: Ints, edges: Ints) -> Ints:
+    """The sum of the values between each edge and the next."""
     total: Ints = np.concatenate([[0], np.cumsum(values)])
-    return total[first[1:]] - total[first[:-1]]
+    return total[edges[1:]] - total[edges[:-1]]

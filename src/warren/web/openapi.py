@@ -7,9 +7,10 @@ import msgspec
 
 from warren import __version__
 from warren.web.answers.endpoints import FIELDS
-from warren.web.cluster_lag import LIMIT_MOST, STARS_MOST
+from warren.web.groups import MAX_GROUPS, MAX_PARTITION, MAX_STARS
+from warren.web.history import MAX_HOURS
 from warren.web.http import JSON, Endpoint, Handler
-from warren.web.incidents import BEFORE_MOST, INCIDENTS, INCIDENTS_MOST
+from warren.web.incidents import DEFAULT_LIMIT, MAX_LIMIT, MAX_TIME_MS
 from warren.web.request_bodies import AcknowledgementBody, SilenceBody
 
 _NAMES = {
@@ -21,7 +22,6 @@ _NAMES = {
     "incident": "Id of an incident",
     "silence": "Id of a silence",
 }
-HOURS_MOST = 24 * 3_650
 _STATUS = "OK|WARN|ERR"
 
 
@@ -33,22 +33,22 @@ def _integer(name: str, description: str, maximum: int, minimum: int = 1) -> dic
     return _query(name, description, type="integer", minimum=minimum, maximum=maximum)
 
 
-_HOURS = _integer("hours", "Length of the history, by default one hour", HOURS_MOST)
+_HOURS = _integer("hours", "Length of the history, by default one hour", MAX_HOURS)
 _QUERIES = {
     "/v3/kafka/{cluster}/lag": [
         _query("status", "Only groups with one of these, separated by commas", pattern=f"^({_STATUS})(,({_STATUS}))*$"),
         _query(
             "group",
             "Only groups whose name matches; * stands for any characters, ? for any single one",
-            pattern=rf"^([^*]*\*){{0,{STARS_MOST}}}[^*]*$",
+            pattern=rf"^([^*]*\*){{0,{MAX_STARS}}}[^*]*$",
         ),
         _query("partitions", "All partitions of each group, or only those that are not OK", enum=["bad", "all"]),
-        _integer("limit", "Maximum number of groups; the answer's `next` is the `after` of the next page", LIMIT_MOST),
+        _integer("limit", "Maximum number of groups; the answer's `next` is the `after` of the next page", MAX_GROUPS),
         _query("after", "Only groups whose name sorts after this one"),
     ],
     "/v3/kafka/{cluster}/consumer/{consumer}/explain": [
         _query("topic", "Only partitions of this topic"),
-        _integer("partition", "Only this partition, with its window of commits", 999_999_999, minimum=0),
+        _integer("partition", "Only this partition, with its window of commits", MAX_PARTITION, minimum=0),
     ],
     "/v3/kafka/{cluster}/consumer/{consumer}/history": [_HOURS],
     "/v3/kafka/{cluster}/history": [_HOURS],
@@ -57,8 +57,8 @@ _QUERIES = {
         _query("cluster", "Only incidents of this cluster"),
         _query("group", "Only incidents of the group of this name"),
         _query("state", "Only open or only closed incidents", enum=["open", "closed"]),
-        _integer("limit", f"Maximum number of incidents, by default {INCIDENTS}", INCIDENTS_MOST),
-        _integer("before", "Only incidents opened before this time, in milliseconds since 1970", BEFORE_MOST),
+        _integer("limit", f"Maximum number of incidents, by default {DEFAULT_LIMIT}", MAX_LIMIT),
+        _integer("before", "Only incidents opened before this time, in milliseconds since 1970", MAX_TIME_MS),
     ],
     "/v3/groups": [_query("topic", "Only groups that consume a topic of this name")],
 }
@@ -152,7 +152,7 @@ def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Ha
         body, example = _BODIES[path]
         content = {JSON: {"schema": schema_of[body], "example": example}}
         operation["requestBody"] = {"required": True, "content": content}
-    return operation | ({"security": []} if handler.is_open else {})
+    return operation | ({"security": []} if handler.is_public else {})
 
 
 def _parameters(path: str) -> list[dict[str, Any]]:

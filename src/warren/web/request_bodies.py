@@ -1,118 +1,112 @@
-"""What people send, as JSON: each field checked, and described to whoever reads about the API."""
+"""The JSON bodies that clients send: their types, which the OpenAPI description shows, and their checks."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, TypeVar
 
-import orjson
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from warren.domain.matching import ANY, MAX_PATTERN_CHARS
 from warren.errors import RequestError
+from warren.web.auth import user_of
 from warren.web.http import JSON, Request
 
-BY_MOST, WHY_MOST = 100, 500
-HOURS_MOST = 24 * 365
-YEAR_MS = HOURS_MOST * 3_600_000
+MAX_HOURS = 24 * 365
+YEAR_MS = MAX_HOURS * 3_600_000
 
-_NEVER = ("Cc", "Cs", "Zl", "Zp")
-"""Characters that control, halves of characters, and ends of lines: what is said is shown on one line."""
-_LINE = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
-_ANY = f"^[^{_LINE}]*$"
-_SOME = rf"^[^{_LINE}]*[^\s{_LINE}][^{_LINE}]*$"
-
+_NOT_ON_A_LINE = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories that must not occur: control characters, surrogates, line and paragraph separators."""
+_CONTROLS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_LINE = {"pattern": f"^[^{_CONTROLS}]*$"}
+_FILLED_LINE = {"pattern": rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"}
 
 NamePattern = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=MAX_PATTERN_CHARS,
-        pattern=_ANY,
+        extra_json_schema=_LINE,
         description="Name in which * stands for any characters and ? for any single one",
     ),
 ]
-
-
-def fields_in(request: Request, allowed: Sequence[str]) -> Mapping[str, Any]:
-    """The fields of a body, all of them known ones."""
-    # Another site's form can send any body through the browser of somebody who may do this, but never with this type.
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise RequestError(f"the body must be sent as Content-Type: {JSON}", 415)
-    try:
-        sent = orjson.loads(request.body)
-    except orjson.JSONDecodeError:
-        raise RequestError("the body cannot be read: it must be JSON") from None
-    if not isinstance(sent, dict):
-        raise RequestError(f"the body must be an object with {', '.join(allowed)}")
-    for name in sent:
-        if name not in allowed:
-            raise RequestError(f"unknown field {name[:50]!r}: there are {', '.join(allowed)}")
-    return sent
-
-
-def said_in(sent: Mapping[str, Any], name: str, most: int, *, least: int = 1, otherwise: str = "") -> str:
-    """Words of somebody."""
-    said = sent.get(name, otherwise)
-    if not isinstance(said, str) or not least <= len(said.strip()) <= most or not _is_one_line(said):
-        raise RequestError(f"{name} must be a text of {least} to {most} characters on one line")
-    return said.strip()
-
-
-def pattern_in(sent: Mapping[str, Any], name: str, otherwise: str) -> str:
-    """A pattern of names."""
-    pattern = sent.get(name, otherwise)
-    if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN_CHARS or not _is_one_line(pattern):
-        raise RequestError(
-            f"{name} must be a name of 1 to {MAX_PATTERN_CHARS} characters on one line, in which * stands for any "
-            "characters and ? for any one"
-        )
-    return pattern
-
-
-def until_in(sent: Mapping[str, Any], now_ms: int) -> int:
-    """When it is over: after some `hours`, or at the moment `until`."""
-    if ("hours" in sent) == ("until" in sent):
-        raise RequestError("say either hours, from now on, or until, a moment in milliseconds")
-    if "hours" in sent:
-        return now_ms + _whole(sent["hours"], "hours", 1, HOURS_MOST) * 3_600_000
-    return _whole(sent["until"], "until", now_ms + 1, now_ms + YEAR_MS)
-
-
-def _whole(value: object, name: str, least: int, most: int) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise RequestError(f"{name} must be a whole number from {least} to {most}")
-    return value
-
-
-def _is_one_line(text: str) -> bool:
-    return not any(unicodedata.category(char) in _NEVER for char in text)
-
-
 By = Annotated[
     str,
     Meta(
-        max_length=BY_MOST,
-        pattern=_SOME,
+        max_length=100,
+        extra_json_schema=_FILLED_LINE,
         description="Who does this; optional for users who authenticate with a name and password",
     ),
 ]
 
 
-class AcknowledgementBody(Struct, forbid_unknown_fields=True):
+class _Body(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A body whose texts are single lines; those in `filled` must not be blank."""
+
+    filled: ClassVar[tuple[str, ...]] = ("by",)
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                continue
+            if any(unicodedata.category(character) in _NOT_ON_A_LINE for character in text):
+                raise ValueError(f"{name} must be a single line of text")
+            if name in self.filled and not text.strip():
+                raise ValueError(f"{name} must not be blank")
+
+
+class AcknowledgementBody(_Body, kw_only=True):
     """An acknowledgement to be made."""
 
     by: By
-    why: Annotated[str, Meta(max_length=WHY_MOST, pattern=_ANY, description="What is done about the incident")] = ""
+    why: Annotated[
+        str, Meta(max_length=500, extra_json_schema=_LINE, description="What is done about the incident")
+    ] = ""
 
 
-class SilenceBody(Struct, forbid_unknown_fields=True, kw_only=True):
+class SilenceBody(_Body, kw_only=True):
     """A silence to be made; it has either `hours` or `until`."""
+
+    filled: ClassVar[tuple[str, ...]] = ("by", "why")
 
     cluster: NamePattern = ANY
     group: NamePattern = ANY
-    hours: Annotated[int, Meta(ge=1, le=HOURS_MOST, description="Duration from now on")] | UnsetType = UNSET
+    hours: Annotated[int, Meta(ge=1, le=MAX_HOURS, description="Duration from now on")] | UnsetType = UNSET
     until: Annotated[int, Meta(ge=1, description="Milliseconds since 1970, a year ahead at most")] | UnsetType = UNSET
     by: By
-    why: Annotated[str, Meta(max_length=WHY_MOST, pattern=_SOME, description="The reason of the silence")]
+    why: Annotated[str, Meta(max_length=500, extra_json_schema=_FILLED_LINE, description="The reason of the silence")]
+
+    def until_ms(self, now_ms: int) -> int:
+        """When the silence ends."""
+        if (self.hours is UNSET) == (self.until is UNSET):
+            raise RequestError("give either hours, counted from now, or until, in milliseconds since 1970")
+        if self.hours is not UNSET:
+            return now_ms + self.hours * 3_600_000
+        assert self.until is not UNSET
+        if not now_ms < self.until <= now_ms + YEAR_MS:
+            raise RequestError(
+                f"until must be in the future and at most a year ahead: {now_ms + 1} to {now_ms + YEAR_MS}"
+            )
+        return self.until
+
+
+Body = TypeVar("Body", AcknowledgementBody, SilenceBody)
+
+
+def decode_body(request: Request, body_type: type[Body]) -> Body:
+    """The body of a request; `by` is by default the user who authenticated."""
+    # A form on another site can send any body from an admin's browser, but not with this content type.
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise RequestError(f"the body must be sent as Content-Type: {JSON}", 415)
+    try:
+        fields: dict[str, Any] = msgspec.json.decode(request.body, type=dict[str, Any])
+        if user := user_of(request.headers.get("authorization", "").encode("latin-1")):
+            fields.setdefault("by", user)
+        # JSON does not distinguish 4.0 from 4.
+        fields = {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in fields.items()
+        }
+        return msgspec.convert(fields, body_type)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"invalid body: {error}"[:300]) from None

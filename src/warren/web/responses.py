@@ -1,29 +1,25 @@
-"""What every answer of the API begins and ends with."""
+"""The JSON envelope of every answer, as Burrow has it."""
 
-from dataclasses import dataclass
-from typing import Any
+import platform
 
-from warren.web.http import Request, Response, json_answer
+from warren.web.go_json import dumps
+from warren.web.http import Request, Response
+
+HOST = platform.node()
+HOST_JSON = dumps(HOST)
 
 
-@dataclass(frozen=True, slots=True)
-class Responder:
-    """Says what is good and what is not, in Burrow's words, and on which host."""
+def request_info(path: str) -> dict[str, str]:
+    """The `request` field of an answer: the requested path and the host that answers."""
+    return {"url": path, "host": HOST}
 
-    host: str
 
-    def about(self, request: Request) -> dict[str, str]:
-        """What was asked, and who answers."""
-        return {"url": request.path, "host": self.host}
+def success(request: Request, message: str, **fields: object) -> Response:
+    """An answer with the given fields."""
+    return Response(200, dumps({"error": False, "message": message, **fields, "request": request_info(request.path)}))
 
-    def good(self, request: Request, message: str, **said: Any) -> Response:  # noqa: ANN401
-        """What was asked for."""
-        return json_answer({"error": False, "message": message, **said, "request": self.about(request)})
 
-    def error(self, request: Request, status: int, message: str) -> Response:
-        """Why not."""
-        return self.refused(request.path, status, message)
-
-    def refused(self, path: str, status: int, message: str) -> Response:
-        """Why not, to a request that reached nobody."""
-        return json_answer({"error": True, "message": message, "request": {"url": path, "host": self.host}}, status)
+def error(path: str, status: int, message: str, *headers: tuple[str, str]) -> Response:
+    """An error with its HTTP status."""
+    body = dumps({"error": True, "message": message, "request": request_info(path)})
+    return Response(status, body, headers=headers)

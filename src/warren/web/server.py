@@ -1,4 +1,4 @@
-"""The server: the API behind uvicorn on every configured address, until it is told to stop."""
+"""The HTTP API on uvicorn, at every configured address, until it is stopped."""
 
 import asyncio
 import contextlib
@@ -20,19 +20,20 @@ from warren.web.api import Api
 from warren.web.asgi import App
 from warren.web.auth import Guard
 from warren.web.connection import Connection
-from warren.web.index_follower import Follower
+from warren.web.index_follower import IndexFollower
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1_024
-KEPT_MOST = 256 << 20
+LISTEN_BACKLOG = 1_024
+MAX_FREE_BYTES = 256 << 20
+"""How much freed memory the C library keeps for the next scrape, as new pages cost time."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-SWITCH_S = 0.001
+SWITCH_INTERVAL_S = 0.001
 """How long a thread that indexes a snapshot may keep the interpreter from one that answers."""
 
 
 class _Listener(uvicorn.Server):
-    """A server among several: signals are for the process."""
+    """A server for one address; the process handles the signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -40,56 +41,56 @@ class _Listener(uvicorn.Server):
 
 
 def listen(server: HttpServer) -> socket.socket:
-    """A socket on a section's address; a WarrenError says what is wrong with it."""
-    is_both = not server.host and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if is_both or ":" in server.host else socket.AF_INET
+    """Open a socket at a section's address; a WarrenError says why that is not possible."""
+    is_dual_stack = not server.host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if is_dual_stack or ":" in server.host else socket.AF_INET
     try:
-        made = socket.create_server((server.host, server.port), family=family, backlog=BACKLOG, dualstack_ipv6=is_both)
+        listener = socket.create_server(
+            (server.host, server.port), family=family, backlog=LISTEN_BACKLOG, dualstack_ipv6=is_dual_stack
+        )
     except OSError as error:
-        # Python's own words repeat the address.
+        # Python's own message repeats the address.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise WarrenError(f"[httpserver.{server.name}] cannot listen at {server.address!r}: {reason}") from error
-    made.setblocking(False)
-    return made
+    listener.setblocking(False)
+    return listener
 
 
-def url_of(server: HttpServer, held: socket.socket) -> str:
-    """Where a listener answers, as people type it."""
-    host, port = held.getsockname()[:2]
+def url_of(server: HttpServer, listener: socket.socket) -> str:
+    """The URL of a listener."""
+    host, port = listener.getsockname()[:2]
     shown = "127.0.0.1" if host in ("::", "0.0.0.0") else f"[{host}]" if ":" in host else host  # noqa: S104
     return f"{'https' if server.tls else 'http'}://{shown}:{port}"
 
 
 def _keep_memory() -> None:
-    """Ask the C library to keep what is freed: every scrape needs as much as the one before, and new pages cost."""
+    """Make the C library keep freed memory: every scrape needs as much as the one before."""
     with contextlib.suppress(AttributeError, OSError, NotImplementedError):
         libc = ctypes.CDLL(None)
         for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
-            libc.mallopt(option, KEPT_MOST)
+            libc.mallopt(option, MAX_FREE_BYTES)
         pa.set_memory_pool(pa.system_memory_pool())
 
 
 async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[list[str]], None]) -> None:
-    """Answer on all listeners until told to stop; `on_listening` hears where."""
-    sys.setswitchinterval(SWITCH_S)
+    """Answer at all addresses until `stop` is set; `on_listening` gets their URLs."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     _keep_memory()
-    servers = config.listeners
-    sockets = {name: listen(server) for name, server in servers.items()}
+    sockets = [listen(server) for server in config.listeners.values()]
     data_dir = config.pipeline.data_dir
-    follower = Follower(data_dir)
-    guard = Guard.of(config)
-    app = App(Api(config, follower, RequestQueue(data_dir)), guard, config.general.access_control_allow_origin)
-    running = [_Listener(_settings(app, config, server)) for server in servers.values()]
-    follower.look()
+    follower = IndexFollower(data_dir)
+    api = Api(config, follower, RequestQueue(data_dir))
+    app = App(api, Guard.of(config), config.general.access_control_allow_origin)
+    listeners = [_Listener(_settings(app, config, server)) for server in config.listeners.values()]
     follower.start()
-    tasks = [asyncio.create_task(one.serve([held])) for one, held in zip(running, sockets.values(), strict=True)]
-    urls = [url_of(server, sockets[name]) for name, server in servers.items()]
+    tasks = [asyncio.create_task(listener.serve([bound])) for listener, bound in zip(listeners, sockets, strict=True)]
+    urls = [url_of(server, bound) for server, bound in zip(config.listeners.values(), sockets, strict=True)]
     for url in urls:
         log.info("answering at %s", url)
     on_listening(urls)
     await asyncio.wait([asyncio.create_task(stop.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
-    for one in running:
-        one.should_exit = True
+    for listener in listeners:
+        listener.should_exit = True
     await asyncio.wait(tasks, timeout=5.0)
     follower.close()
 
@@ -97,7 +98,7 @@ async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[lis
 def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
     class Protocol(Connection):
         timeout_s = float(server.timeout)
-        quick = staticmethod(app.quick)
+        fast_answer = staticmethod(app.fast_answer)
 
     settings = uvicorn.Config(
         app,
@@ -123,6 +124,6 @@ def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
         except (OSError, ssl.SSLError) as error:
             raise WarrenError(f"[tls.{server.tls}] certificate or key cannot be used: {error}") from error
         settings.ssl = context
-    # What strangers send that is no HTTP is no matter for a log.
+    # Input that is not HTTP is not worth a line in the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return settings

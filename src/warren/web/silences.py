@@ -1,121 +1,99 @@
-"""What people want about incidents: to have one in hand, or not to hear of some groups for a while."""
+"""Acknowledgements of incidents, and silences: no notifications for matching groups until a given time."""
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from warren.config import Config
-from warren.domain.matching import ANY
 from warren.errors import RequestError
 from warren.incidents.model import Incident
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import read_silences, write_action
-from warren.web.auth import user_of
+from warren.web.api import Api
 from warren.web.http import Request, Response
-from warren.web.incidents import IncidentEndpoints
-from warren.web.request_bodies import (
-    BY_MOST,
-    WHY_MOST,
-    AcknowledgementBody,
-    SilenceBody,
-    fields_in,
-    pattern_in,
-    said_in,
-    until_in,
-)
-from warren.web.responses import Responder
+from warren.web.incidents import incident_response, read_incident
+from warren.web.request_bodies import AcknowledgementBody, SilenceBody, decode_body
+from warren.web.responses import success
 
 log = logging.getLogger(__name__)
 
-SILENCES_MOST = 1_000
-"""Each of them is held against each incident."""
+MAX_SILENCES = 1_000
+"""Every silence is matched against every incident."""
 
 
-class SilenceEndpoints:
-    """Takes what people want, and puts it down beside the book of incidents."""
+def acknowledge(api: Api, request: Request) -> Response:
+    """Acknowledge an incident: no more reminders of it."""
+    body = decode_body(request, AcknowledgementBody)
+    incident = _open_incident(api, request)
+    _store(api, Acknowledgement(incident.id, api.clock_ms(), body.by.strip(), body.why.strip()))
+    log.info("incident %s of group %s acknowledged by %s: %s", incident.id, incident.group, body.by, body.why)
+    return incident_response(api, request, "incident acknowledged")
 
-    def __init__(
-        self, config: Config, speaker: Responder, incidents: IncidentEndpoints, clock_ms: Callable[[], int]
-    ) -> None:
-        self._data_dir = config.pipeline.data_dir
-        self._speaker = speaker
-        self._incidents = incidents
-        self._clock_ms = clock_ms
 
-    def acknowledge(self, request: Request) -> Response:
-        """Say that somebody has an incident in hand."""
-        sent = fields_in(request, AcknowledgementBody.__struct_fields__)
-        by, why = _by(request, sent), said_in(sent, "why", WHY_MOST, least=0)
-        incident = self._open_entry(request)
-        self._put_down(Acknowledgement(incident.id, self._clock_ms(), by, why))
-        log.info("%s has incident %s of %s in hand: %s", by, incident.id, incident.group, why)
-        return self._incidents.answer(request, "incident acknowledged")
-
-    def take_back(self, request: Request) -> Response:
-        """Say that nobody has an incident in hand any more."""
-        entry = self._open_entry(request)
-        incident, at_ms = entry, entry.acknowledged_ms
-        if at_ms is not None:
-            held = Acknowledgement(incident.id, at_ms, entry.acknowledged_by, entry.acknowledged_why)
-            self._put_down(replace(held, withdrawn_ms=self._clock_ms()))
-            log.info("nobody has incident %s of %s in hand any more", incident.id, incident.group)
-        return self._incidents.answer(request, "acknowledgement taken back")
-
-    def silences(self, request: Request) -> Response:
-        """Which groups nobody wants to hear of, until when, and why; those that end first first."""
-        found = [_silence_answer(one) for one in read_silences(self._data_dir, self._clock_ms())]
-        return self._speaker.good(request, "silences returned", silences=found)
-
-    def silence(self, request: Request) -> Response:
-        """Tell nobody about some groups for a while."""
-        sent = fields_in(request, SilenceBody.__struct_fields__)
-        now_ms = self._clock_ms()
-        silence = Silence(
-            str(uuid.uuid4()),
-            pattern_in(sent, "cluster", ANY),
-            pattern_in(sent, "group", ANY),
-            now_ms,
-            until_in(sent, now_ms),
-            _by(request, sent),
-            said_in(sent, "why", WHY_MOST),
+def withdraw(api: Api, request: Request) -> Response:
+    """Withdraw the acknowledgement of an incident."""
+    incident = _open_incident(api, request)
+    if incident.acknowledged_ms is not None:
+        acknowledgement = Acknowledgement(
+            incident.id, incident.acknowledged_ms, incident.acknowledged_by, incident.acknowledged_why
         )
-        if len(read_silences(self._data_dir, now_ms)) >= SILENCES_MOST:
-            raise RequestError(f"there are {SILENCES_MOST} silences already; end some", 409)
-        self._put_down(silence)
-        log.info("%s silences %s of %s: %s", silence.by, silence.group, silence.cluster, silence.why)
-        return self._speaker.good(request, "silence begun", silence=_silence_answer(silence))
-
-    def end_silence(self, request: Request) -> Response:
-        """End a silence before its time."""
-        now_ms = self._clock_ms()
-        for one in read_silences(self._data_dir, now_ms):
-            if one.id == request.names["silence"]:
-                ended = replace(one, until_ms=now_ms)
-                self._put_down(ended)
-                log.info("the silence of %s of %s is ended", one.group, one.cluster)
-                return self._speaker.good(request, "silence ended", silence=_silence_answer(ended))
-        raise RequestError("there is no such silence, or it is over", 404)
-
-    def _open_entry(self, request: Request) -> Incident:
-        entry = self._incidents.entry(request.names["incident"])
-        if entry.closed_ms is not None:
-            raise RequestError("this incident is closed", 409)
-        return entry
-
-    def _put_down(self, wish: OperatorAction) -> None:
-        try:
-            write_action(self._data_dir, wish)
-        except StoreError as error:
-            log.warning("a wish about incidents could not be put down: %s", error)
-            raise RequestError(f"it could not be put down: {error}; try again", 503) from None
+        _store(api, replace(acknowledgement, withdrawn_ms=api.clock_ms()))
+        log.info("acknowledgement of incident %s of group %s withdrawn", incident.id, incident.group)
+    return incident_response(api, request, "acknowledgement withdrawn")
 
 
-def _by(request: Request, sent: Mapping[str, Any]) -> str:
-    user = user_of(request.headers.get("authorization", "").encode("latin-1"))
-    return said_in(sent, "by", BY_MOST, otherwise=user or "")
+def silences(api: Api, request: Request) -> Response:
+    """List the silences that are not over, in the order in which they end."""
+    answers = [_silence_answer(silence) for silence in read_silences(api.data_dir, api.clock_ms())]
+    return success(request, "silences returned", silences=answers)
+
+
+def create_silence(api: Api, request: Request) -> Response:
+    """Silence groups: no notifications for them until a given time."""
+    body = decode_body(request, SilenceBody)
+    now_ms = api.clock_ms()
+    silence = Silence(
+        str(uuid.uuid4()),
+        body.cluster,
+        body.group,
+        now_ms,
+        body.until_ms(now_ms),
+        body.by.strip(),
+        body.why.strip(),
+    )
+    if len(read_silences(api.data_dir, now_ms)) >= MAX_SILENCES:
+        raise RequestError(f"there are {MAX_SILENCES} silences already; end some of them first", 409)
+    _store(api, silence)
+    log.info("groups %s of clusters %s silenced by %s: %s", silence.group, silence.cluster, silence.by, silence.why)
+    return success(request, "silence created", silence=_silence_answer(silence))
+
+
+def end_silence(api: Api, request: Request) -> Response:
+    """End a silence before its time."""
+    now_ms = api.clock_ms()
+    for silence in read_silences(api.data_dir, now_ms):
+        if silence.id == request.params["silence"]:
+            ended = replace(silence, until_ms=now_ms)
+            _store(api, ended)
+            log.info("silence of groups %s of clusters %s ended", silence.group, silence.cluster)
+            return success(request, "silence ended", silence=_silence_answer(ended))
+    raise RequestError("silence not found, or already over", 404)
+
+
+def _open_incident(api: Api, request: Request) -> Incident:
+    incident = read_incident(api, request)
+    if incident.closed_ms is not None:
+        raise RequestError("the incident is closed", 409)
+    return incident
+
+
+def _store(api: Api, action: OperatorAction) -> None:
+    try:
+        write_action(api.data_dir, action)
+    except StoreError as error:
+        log.warning("cannot store a silence or acknowledgement: %s", error)
+        raise RequestError(f"cannot be stored, try again: {error}", 503) from None
 
 
 def _silence_answer(silence: Silence) -> dict[str, Any]:

@@ -1,21 +1,29 @@
-"""How sinks fare, as it is answered."""
+"""The status of the sinks."""
 
 from typing import Any
 
 from warren.config import Config
 from warren.config.sinks import LakeSink, Sink
 from warren.delivery.sink_status import SinkStatus, read_status
+from warren.web.api import Api
+from warren.web.http import Request, Response
+from warren.web.responses import success
 
 LATE_INTERVALS = 3
-"""So many intervals may wait before a sink is behind: one is always under way."""
+"""How many intervals may wait before a sink is behind: one is always under way."""
 
 
-def sinks_answer(config: Config) -> list[dict[str, Any]]:
-    """Every sink of the configuration."""
-    found = []
+def sinks(api: Api, request: Request) -> Response:
+    """Get the status of every sink: what is delivered, what waits, and the last error."""
+    return success(request, "sinks returned", sinks=sink_answers(api.config))
+
+
+def sink_answers(config: Config) -> list[dict[str, Any]]:
+    """The status of every configured sink."""
+    answers = []
     for name, sink in sorted(config.sinks.items()):
         status = read_status(config.pipeline.data_dir, name) or SinkStatus(name, sink.class_name)
-        found.append(
+        answers.append(
             {
                 "name": name,
                 "class": sink.class_name,
@@ -31,15 +39,15 @@ def sinks_answer(config: Config) -> list[dict[str, Any]]:
                 "trouble": status.trouble,
             }
         )
-    return found
+    return answers
 
 
 def state_of(status: SinkStatus, sink: Sink) -> str:
-    """In a word: starting, well, behind, or in trouble."""
+    """The state of a sink in one word: starting, well, behind or trouble."""
     if status.noted_ms == 0:
         return "starting"
     if status.trouble:
         return "trouble"
-    # A lake lets them wait on purpose.
-    gathered = round(sink.write_interval / sink.interval) if isinstance(sink, LakeSink) else 0
-    return "behind" if status.waiting > LATE_INTERVALS + gathered else "well"
+    # A lake collects several intervals on purpose.
+    collected = round(sink.write_interval / sink.interval) if isinstance(sink, LakeSink) else 0
+    return "behind" if status.waiting > LATE_INTERVALS + collected else "well"

@@ -20,7 +20,7 @@ from warren.config import (
     ZooKeeper,
     ZooKeeperConsumer,
 )
-from warren.web.config_answers import KINDS, main_config, module_detail, module_names
+from warren.web.config import KINDS, main_config, module_detail, module_names
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVERS = ("127.0.0.1:19092",)

@@ -1,4 +1,4 @@
-"""What the HTTP API says about the configuration, in Burrow's words and order, and never a secret."""
+"""The configuration as Burrow shows it, field by field and in its order, without secrets."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -20,6 +20,11 @@ from warren.config import (
     ZooKeeperConsumer,
 )
 from warren.config.section import keys_of
+from warren.errors import RequestError
+from warren.web.api import Api
+from warren.web.go_json import dumps
+from warren.web.http import Request, Response
+from warren.web.responses import request_info, success
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -30,12 +35,47 @@ Answer = dict[str, object]
 Module = Storage | Evaluator | Cluster | Consumer | ZooKeeperConsumer | Notifier
 
 _HIDDEN = "*****"
-# What Burrow takes, and shows, where a profile says nothing.
 _KAFKA_VERSION = "2.8.0"
+"""Burrow's default."""
+
+
+def main(api: Api, request: Request) -> Response:
+    """Get the configuration of the server itself."""
+    return _envelope_first(request, "main config returned", main_config(api.config))
+
+
+def modules(api: Api, request: Request) -> Response:
+    """List the sections of one kind."""
+    kind = request.path.rsplit("/", 1)[1]
+    names = module_names(api.config, kind)
+    return _envelope_first(request, "module list returned", {"coordinator": kind, "modules": names})
+
+
+def _envelope_first(request: Request, message: str, fields: Answer) -> Response:
+    """An answer whose `request` comes before its fields, as Burrow has it here."""
+    envelope = {"error": False, "message": message, "request": request_info(request.path)}
+    return Response(200, dumps({**envelope, **fields}))
+
+
+def module(api: Api, request: Request) -> Response:
+    """Get a section."""
+    return _module(api, request, request.path.split("/")[3], request.params["name"])
+
+
+def cluster(api: Api, request: Request) -> Response:
+    """Get the configuration of a cluster."""
+    return _module(api, request, "cluster", request.params["cluster"])
+
+
+def _module(api: Api, request: Request, kind: str, name: str) -> Response:
+    answer = module_detail(api.config, kind, name)
+    if answer is None:
+        raise RequestError(f"{kind} module not found", 404)
+    return success(request, f"{kind} module detail returned", module=answer)
 
 
 def main_config(config: Config) -> Answer:
-    """The sections that are no modules."""
+    """The sections that are not modules."""
     general, logging, zookeeper = config.general, config.logging, config.zookeeper
     return {
         "general": {
@@ -70,17 +110,17 @@ def module_names(config: Config, kind: str) -> list[str]:
 
 
 def module_detail(config: Config, kind: str, name: str) -> Answer | None:
-    """What there is to say about a module, None where there is none of that name."""
+    """The fields of a module; None if there is none of that name."""
     module = _modules(config, kind).get(name)
     if module is None:
         return None
-    answer = _burrows_answer(config, module)
-    return answer | _others(module, but=answer.keys() | {"extras"})
+    answer = _burrow_fields(config, module)
+    return answer | _other_keys(module, but=answer.keys() | {"extras"})
 
 
 def _modules(config: Config, kind: str) -> Mapping[str, Module]:
     modules: Mapping[str, Mapping[str, Module]] = {
-        # Where the file has no section, Burrow makes one of this name.
+        # Without a section in the file, Burrow makes one of this name.
         "storage": {config.storage.name or "default": config.storage},
         "evaluator": {config.evaluator.name or "default": config.evaluator},
         "cluster": config.clusters,
@@ -90,7 +130,7 @@ def _modules(config: Config, kind: str) -> Mapping[str, Module]:
     return modules[kind]
 
 
-def _burrows_answer(config: Config, module: Module) -> Answer:
+def _burrow_fields(config: Config, module: Module) -> Answer:
     match module:
         case Storage():
             return {
@@ -117,18 +157,18 @@ def _burrows_answer(config: Config, module: Module) -> Answer:
 
 
 def _consumer(config: Config, consumer: Consumer | ZooKeeperConsumer) -> Answer:
-    of_zookeeper = consumer if isinstance(consumer, ZooKeeperConsumer) else None
-    of_kafka = consumer if isinstance(consumer, Consumer) else None
+    zookeeper = consumer if isinstance(consumer, ZooKeeperConsumer) else None
+    kafka = consumer if isinstance(consumer, Consumer) else None
     return {
         "class-name": consumer.class_name,
         "cluster": consumer.cluster,
         "servers": list(consumer.servers),
         "group-allowlist": _text(consumer.group_allowlist),
-        "zookeeper-path": of_zookeeper.zookeeper_path if of_zookeeper else "",
-        "zookeeper-timeout": of_zookeeper.zookeeper_timeout if of_zookeeper else 0,
-        "client-profile": _profile(config, config.profile_of(of_kafka) if of_kafka else None),
-        "offsets-topic": of_kafka.offsets_topic if of_kafka else "",
-        "start-latest": of_kafka.start_latest if of_kafka else False,
+        "zookeeper-path": zookeeper.zookeeper_path if zookeeper else "",
+        "zookeeper-timeout": zookeeper.zookeeper_timeout if zookeeper else 0,
+        "client-profile": _profile(config, config.profile_of(kafka) if kafka else None),
+        "offsets-topic": kafka.offsets_topic if kafka else "",
+        "start-latest": kafka.start_latest if kafka else False,
     }
 
 
@@ -143,7 +183,7 @@ def _profile(config: Config, profile: ClientProfile | None) -> Answer:
         "sasl": _sasl(config.sasl.get(profile.sasl or "")),
     }
     iam = config.iam.get(profile.iam or "")
-    return answer | _others(profile, but=answer.keys() | {"iam"}) | ({"iam": _iam(iam)} if iam else {})
+    return answer | _other_keys(profile, but=answer.keys() | {"iam"}) | ({"iam": _iam(iam)} if iam else {})
 
 
 def _tls(tls: Tls | None) -> Answer | None:
@@ -166,39 +206,39 @@ def _sasl(sasl: Sasl | None) -> Answer | None:
         "handshake-first": sasl.handshake_first,
         "username": _text(sasl.username),
     }
-    return answer | _others(sasl, but=answer.keys())
+    return answer | _other_keys(sasl, but=answer.keys())
 
 
 def _iam(iam: Iam) -> Answer:
-    return {"name": iam.name} | _others(iam)
+    return {"name": iam.name} | _other_keys(iam)
 
 
 def _notifier(notifier: Notifier) -> Answer:
-    ends: Answer = {
+    templates: Answer = {
         "template-open": _text(notifier.template_open),
         "template-close": _text(notifier.template_close),
-        "extra": _keys_of_secrets(notifier.extras),
+        "extra": _masked(notifier.extras),
         "send-close": notifier.wants_close,
     }
-    begins: Answer = {
+    common: Answer = {
         "class-name": notifier.class_name,
         "group-allowlist": _text(notifier.group_allowlist),
         "interval": notifier.interval,
         "threshold": notifier.threshold,
     }
-    # Burrow shows this switch as text.
+    # Burrow shows this boolean as text.
     tls: Answer = {"extra-ca": _text(notifier.extra_ca), "noverify": "true" if notifier.noverify else ""}
     if notifier.class_name == "http":
         is_closing = notifier.wants_close or notifier.method_close != Notifier.method_close
         http = {
             "timeout": notifier.timeout,
             "keepalive": notifier.keepalive,
-            "url-open": _place_of(notifier.url_open),
-            "url-close": _place_of(notifier.url_close),
+            "url-open": _scheme_and_host(notifier.url_open),
+            "url-close": _scheme_and_host(notifier.url_close),
             "method-open": notifier.method_open,
             "method-close": notifier.method_close if is_closing else "",
         }
-        return begins | http | ends | tls
+        return common | http | templates | tls
     if notifier.class_name == "email":
         email = {
             "server": _text(notifier.server),
@@ -208,12 +248,12 @@ def _notifier(notifier: Notifier) -> Answer:
             "from": _text(notifier.from_),
             "to": _text(notifier.to),
         }
-        return begins | ends | email | tls
-    return begins | ends
+        return common | templates | email | tls
+    return common | templates
 
 
-def _others(section: "DataclassInstance", but: Collection[str] = ()) -> Answer:
-    """The keys that Burrow does not show, where the file sets them; of secrets at most that they are there."""
+def _other_keys(section: "DataclassInstance", but: Collection[str] = ()) -> Answer:
+    """The keys that Burrow does not show, if the file sets them; of secrets only the names of their keys."""
     defaults = {
         attribute.name: attribute.default if attribute.default_factory is MISSING else attribute.default_factory()
         for attribute in fields(section)
@@ -226,22 +266,22 @@ def _others(section: "DataclassInstance", but: Collection[str] = ()) -> Answer:
         if not key.is_secret:
             answer[key.name] = str(value) if isinstance(value, Path) else value
         elif isinstance(value, Mapping):
-            answer[key.name] = _keys_of_secrets(value)
+            answer[key.name] = _masked(value)
     return answer
 
 
-def _keys_of_secrets(secrets: Mapping[str, str]) -> Answer:
+def _masked(secrets: Mapping[str, str]) -> Answer:
     return dict.fromkeys(sorted(secrets), _HIDDEN)
 
 
-def _place_of(url: str | None) -> str:
-    """Scheme and host of a URL, as all the rest of it may hold a token; nothing of one that is not plain to read."""
+def _scheme_and_host(url: str | None) -> str:
+    """The scheme and host of a URL, as the rest of it may contain a token; nothing of a URL that cannot be parsed."""
     if not url:
         return ""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(https?://)(?:[^@/?#\\\s]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?(?:[/?#][^@]*)?", url, re.IGNORECASE
     )
-    return "".join(part or "" for part in found.groups()) if found else _HIDDEN
+    return "".join(part or "" for part in match.groups()) if match else _HIDDEN
 
 
 def _text(value: Path | str | None) -> str:

@@ -1,0 +1,127 @@
+"""Burrow's own paths: clusters, topics, and consumer groups with their windows and verdicts."""
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from warren.domain.windows import UNKNOWN
+from warren.errors import RequestError
+from warren.snapshot.requests import RequestKind
+from warren.web.api import Api
+from warren.web.go_json import dumps
+from warren.web.http import Request, Response
+from warren.web.index import Index
+from warren.web.responses import HOST_JSON, success
+from warren.web.status_json import group_status, not_found
+
+log = logging.getLogger(__name__)
+
+_NO_WINDOW: dict[str, Any] = {"offsets": [], "owner": "", "client_id": "", "current-lag": 0}
+
+
+def clusters(api: Api, request: Request) -> Response:
+    """List the clusters."""
+    return success(request, "cluster list returned", clusters=sorted(api.config.clusters))
+
+
+def topics(api: Api, request: Request) -> Response:
+    """List the topics of a cluster."""
+    layout = api.index.topics.get(api.cluster_of(request))
+    return success(request, "topic list returned", topics=layout.names if layout else [])
+
+
+def topic(api: Api, request: Request) -> Response:
+    """Get the heads of a topic's partitions."""
+    cluster = request.params["cluster"]
+    rows = api.index.head_rows(cluster, request.params["topic"])
+    if rows is None or cluster not in api.config.clusters:
+        raise RequestError("cluster or topic not found", 404)
+    heads = api.index.heads[rows]
+    return success(request, "topic offsets returned", offsets=np.where(heads == UNKNOWN, 0, heads).tolist())
+
+
+def topic_consumers(api: Api, request: Request) -> Response:
+    """List the groups that consume a topic."""
+    names = api.index.consumers_of(api.cluster_of(request), request.params["topic"])
+    return success(request, "consumers of topic returned", consumers=names)
+
+
+def consumers(api: Api, request: Request) -> Response:
+    """List the groups of a cluster."""
+    names = list(api.index.groups.get(api.cluster_of(request), {}))
+    return success(request, "consumer list returned", consumers=names)
+
+
+def consumer(api: Api, request: Request) -> Response:
+    """Get the windows of a group."""
+    windows = _windows(api.index, request.params["cluster"], request.params["consumer"])
+    if windows is None:
+        raise RequestError("cluster or consumer not found", 404)
+    return success(request, "consumer detail returned", topics=windows)
+
+
+def _windows(index: Index, cluster: str, group: str) -> dict[str, Any] | None:
+    """The windows of a group by topic, read from the snapshot and padded with nulls as Burrow's rings are."""
+    group_row = index.group_row(cluster, group)
+    stored = index.snapshot.group(cluster, group) if index.snapshot and group_row is not None else None
+    if index.snapshot is None or group_row is None or stored is None:
+        return None
+    # Partitions of these topics that the group never committed to are listed as well.
+    partitions = index.topic_sizes(group_row)
+    topics: dict[str, list[dict[str, Any]]] = {}
+    for row in stored[1].to_pylist():
+        windows = topics.setdefault(row["topic"], [_NO_WINDOW] * partitions.get(row["topic"], 0))
+        windows.extend([_NO_WINDOW] * (row["partition"] + 1 - len(windows)))
+        windows[row["partition"]] = _window(row, index.snapshot.manifest.intervals)
+    return topics
+
+
+def _window(row: dict[str, Any], intervals: int) -> dict[str, Any]:
+    slots = window_slots(row)
+    return {
+        "offsets": [None] * (intervals - len(slots)) + slots if slots else [],
+        "owner": row["owner"] or "",
+        "client_id": row["client_id"] or "",
+        "current-lag": max(row["current_lag"], 0),
+    }
+
+
+def window_slots(row: dict[str, Any]) -> list[dict[str, Any] | None]:
+    """The slots of a partition's window, oldest first."""
+    return [
+        {"offset": offset, "timestamp": at, "observedAt": at // 1000 * 1000, "lag": None if lag == UNKNOWN else lag}
+        for offset, at, lag in zip(row["offsets"], row["times_ms"], row["lags"], strict=True)
+    ]
+
+
+def status(api: Api, request: Request) -> Response:
+    """Get the verdict on a group, with the partitions that are not OK."""
+    return _status(api, request, show_all=False)
+
+
+def lag(api: Api, request: Request) -> Response:
+    """Get the verdict on a group, with all its partitions."""
+    return _status(api, request, show_all=True)
+
+
+def _status(api: Api, request: Request, *, show_all: bool) -> Response:
+    cluster, group = request.params["cluster"], request.params["consumer"]
+    group_row = api.index.group_row(cluster, group)
+    shown = not_found(cluster, group) if group_row is None else group_status(api.index, group_row, show_all=show_all)
+    body = b'{"error":false,"message":"consumer status returned","status":%b,"request":{"url":%b,"host":%b}}' % (
+        shown,
+        dumps(request.path),
+        HOST_JSON,
+    )
+    return Response(404 if group_row is None else 200, body)
+
+
+def delete(api: Api, request: Request) -> Response:
+    """Forget a group, or one topic of it, until it commits again."""
+    cluster, group, topic = request.params["cluster"], request.params["consumer"], request.params.get("topic")
+    if cluster in api.config.clusters:
+        api.requests.ask(RequestKind.DELETE, api.clock_ms(), cluster=cluster, group=group, topic=topic)
+        log.info("deletion requested: group %s%s of cluster %s", group, f", topic {topic}" if topic else "", cluster)
+        api.follower.refresh()
+    return success(request, "consumer group removed")

@@ -1,0 +1,172 @@
+"""The metrics of partitions, groups and topics, built column by column: Burrow's names and those of other exporters."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren.domain.status import Status
+from warren.domain.text_columns import as_text, bytes_of, joined
+from warren.domain.windows import UNKNOWN
+from warren.web.index import Index
+from warren.web.topic_runs import Ints
+
+ROWS_PER_PART = 32_768
+"""Parts of a few megabytes: one is built while the one before is sent."""
+
+_STATUS = pa.array([str(int(status)) for status in Status])
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric with all its samples as text; a line break precedes each sample."""
+
+    name: str
+    help: str
+    samples: Iterable[bytes | memoryview]
+    type: str = "gauge"
+
+
+def partition_families(index: Index) -> Iterator[Family]:
+    """The metrics of the partitions of groups."""
+    samples = _PartitionSamples(index)
+    columns = index.columns
+    full_windows = np.flatnonzero(columns["complete"] == 1.0)
+    name = "burrow_kafka_consumer_current_offset"
+    help_text = "Last offset that a group committed for a partition, once its window is full"
+    yield Family(name, help_text, samples.of(*samples.burrow(name), columns["end_offset"], full_windows))
+    name = "burrow_kafka_topic_partition_status"
+    help_text = "Status of a partition whose window is full: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND"
+    yield Family(name, help_text, samples.of(*samples.burrow(name), columns["status"], full_windows, _STATUS))
+    name = "burrow_kafka_consumer_partition_lag"
+    lag = np.maximum(columns["current_lag"], 0)
+    lag_samples = chain(samples.of(*samples.burrow(name), lag), samples.never_committed(*samples.burrow(name)))
+    yield Family(name, "Lag of a group on a partition, in messages", lag_samples)
+    name = "kafka_consumergroup_group_lag"
+    known = np.flatnonzero(columns["current_lag"] != UNKNOWN)
+    help_text = "Lag of a group on a partition, in messages, if it is known"
+    yield Family(name, help_text, samples.of(*samples.exporter(name), columns["current_lag"], known))
+
+
+class _PartitionSamples:
+    """Builds one sample per partition; labels are built once per run of a group and topic."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        runs = index.runs
+        self._run_of_row = np.repeat(np.arange(runs.first.size), runs.size)
+        clusters = escape_labels(pa.array(index.clusters, pa.string()))
+        self._cluster = clusters.take(pa.array(index.group_cluster[runs.group]))
+        self._group = escape_labels(index.group_names).take(pa.array(runs.group))
+        self._topic = escape_labels(index.names["topic"]).take(pa.array(index.codes["topic"][runs.first]))
+        highest = max(int(index.columns["partition"].max(initial=0)), int(runs.listed.max(initial=0)))
+        self._numbers = pa.array([str(number) for number in range(highest + 1)], pa.string())
+
+    def burrow(self, name: str) -> tuple[pa.StringArray, pa.StringArray]:
+        """What precedes and what follows the partition number in the samples of each run, with Burrow's labels."""
+        before = joined(f'\n{name}{{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
+        return before, joined('",topic="', self._topic, '"} ')
+
+    def exporter(self, name: str) -> tuple[pa.StringArray, str]:
+        """The same with the labels that the dashboards of other exporters use.
+
+        Those exporters also have the member's host and client id; with them every rebalance would end a series.
+        """
+        before = joined(
+            f'\n{name}{{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic,
+            '",partition="',
+        )  # fmt: skip
+        return before, '"} '
+
+    def of(
+        self,
+        before: pa.StringArray,
+        after: pa.StringArray | str,
+        values: NDArray[np.generic],
+        rows: Ints | None = None,
+        texts: pa.StringArray | None = None,
+    ) -> Iterator[memoryview]:
+        """The samples of all rows, or of some; `texts` are the values as text, by value."""
+        if rows is not None and rows.size == self._index.rows:
+            rows = None
+        for start in range(0, self._index.rows if rows is None else rows.size, ROWS_PER_PART):
+            part = slice(start, start + ROWS_PER_PART)
+            selected = part if rows is None else rows[part]
+            value = as_text(values[selected]) if texts is None else texts.take(pa.array(values[selected]))
+            partition = self._index.columns["partition"][selected]
+            yield self._part(before, after, self._run_of_row[selected], partition, value)
+
+    def never_committed(self, before: pa.StringArray, after: pa.StringArray) -> Iterator[memoryview]:
+        """A zero for each partition that a group never committed to, of the topics it consumes, as in Burrow."""
+        runs = self._index.runs
+        run, partition, row = runs.listed_rows(0, runs.first.size, self._index.columns["partition"])
+        missing = np.flatnonzero(row < 0)
+        for start in range(0, missing.size, ROWS_PER_PART):
+            part = missing[start : start + ROWS_PER_PART]
+            yield self._part(before, after, run[part], partition[part], "0")
+
+    def _part(
+        self,
+        before: pa.StringArray,
+        after: pa.StringArray | str,
+        run: Ints,
+        partition: NDArray[np.generic],
+        value: pa.StringArray | str,
+    ) -> memoryview:
+        runs = pa.array(run)
+        labels_after = after if isinstance(after, str) else after.take(runs)
+        return bytes_of(joined(before.take(runs), self._numbers.take(pa.array(partition)), labels_after, value))
+
+
+def group_families(index: Index) -> Iterator[Family]:
+    """The metrics of groups."""
+    clusters = escape_labels(pa.array(index.clusters, pa.string())).take(pa.array(index.group_cluster))
+    groups = escape_labels(index.group_names)
+    burrow = joined('{cluster="', clusters, '",consumer_group="', groups, '"} ')
+    exporter = joined('{cluster_name="', clusters, '",group="', groups, '"} ')
+    lag = np.maximum(index.columns["current_lag"], 0)
+    max_lag = np.maximum.reduceat(lag, index.first_row[:-1]) if len(groups) else lag
+    total, status = index.group_columns["totallag"], index.group_columns["status"]
+    status_help = "Status of a group, that of its most severe partition: 1 OK, 2 WARN, 3 ERR"
+    for name, help_text, labels, values in (
+        ("burrow_kafka_consumer_lag_total", "Lag of a group, in messages", burrow, total),
+        ("burrow_kafka_consumer_status", status_help, burrow, status),
+        ("kafka_consumergroup_group_max_lag", "Largest lag of a group's partitions, in messages", exporter, max_lag),
+        ("kafka_consumergroup_group_sum_lag", "Lag of a group, in messages", exporter, total),
+    ):
+        yield Family(name, help_text, _samples(name, labels, values))
+
+
+def topic_families(index: Index) -> Iterator[Family]:
+    """The heads of topics."""
+    name = "burrow_kafka_topic_partition_offset"
+    samples: list[memoryview] = []
+    for cluster, topics in index.topics.items():
+        topic = np.repeat(np.arange(topics.partitions.size), topics.partitions)
+        first = np.cumsum(topics.partitions) - topics.partitions
+        partition = np.arange(topic.size) - first[topic]
+        cluster_label = escape_labels(pa.array([cluster]))[0].as_py()
+        topic_labels = joined('",topic="', escape_labels(pa.array(topics.names, pa.string())), '"} ')
+        labels = joined(
+            f'{{cluster="{cluster_label}",partition="', as_text(partition), topic_labels.take(pa.array(topic))
+        )
+        heads = index.heads[topics.first_row[topic] + partition]
+        is_known = heads != UNKNOWN
+        samples += _samples(name, labels.filter(pa.array(is_known)), heads[is_known])
+    yield Family(name, "Head of a topic's partition: its log end offset", samples)
+
+
+def _samples(name: str, labels: pa.StringArray, values: NDArray[np.generic]) -> list[memoryview]:
+    return [bytes_of(joined(f"\n{name}", labels, as_text(values)))] if len(labels) else []
+
+
+def escape_labels(values: pa.StringArray) -> pa.StringArray:
+    """Label values as the text format wants them."""
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        if pc.any(pc.match_substring(values, plain)).as_py():
+            values = pc.replace_substring(values, plain, escaped)
+    return values

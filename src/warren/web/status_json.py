@@ -1,0 +1,174 @@
+"""Burrow's status of groups and partitions as JSON bytes, equal to `snapshot.status.GroupStatus`.
+
+Arrow builds the partitions of some thousand rows at a time, when one of their groups is first requested. A group's
+answer is then a slice of these bytes.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from warren.domain.status import Status
+from warren.domain.text_columns import as_text, joined, replace_matching
+from warren.domain.windows import UNKNOWN
+from warren.web.go_json import dumps, to_number
+
+if TYPE_CHECKING:
+    from warren.web.index import Index
+
+Ints = NDArray[np.int64]
+
+ROWS_PER_CHUNK = 2_048
+_OK = int(Status.OK)
+_STATUS = pa.array([status.name for status in Status])
+_TO_ESCAPE = '["\\\\<>&\\x00-\\x1f\u2028\u2029]'
+
+
+def group_status(index: "Index", group_row: int, *, show_all: bool) -> bytes:
+    """The status of a group with all its partitions, or with those that are not OK."""
+    chunk, begin, end = index.status_json.of(group_row)
+    head, tail = chunk.groups[group_row - chunk.first_group]
+    if show_all:
+        return head + chunk.slice(begin, end) + tail
+    if index.group_columns["status"][group_row] == _OK:
+        return head + tail
+    first, last = index.rows_of(group_row)
+    return head + chunk.rows(np.flatnonzero(index.columns["status"][first:last] != _OK) + first) + tail
+
+
+def not_found(cluster: str, group: str) -> bytes:
+    """The status of a group that does not exist."""
+    return (
+        b'{"cluster":%b,"group":%b,"status":"NOTFOUND","complete":1,"partitions":[],'
+        b'"partition_count":0,"maxlag":null,"totallag":0}' % (dumps(cluster), dumps(group))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonChunk:
+    """The partitions of consecutive groups, each followed by a comma; `edges` are where they begin and end."""
+
+    data: memoryview
+    edges: Ints
+    first_group: int
+    first_row: int
+    position_of_row: Ints
+    groups: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """What comes before and after the partitions of each group."""
+
+    def slice(self, begin: int, end: int) -> bytes:
+        """The partitions from one position to another."""
+        return bytes(self.data[int(self.edges[begin]) : int(self.edges[end]) - 1]) if end > begin else b""
+
+    def rows(self, rows: Ints) -> bytes:
+        """The partitions of some rows of the index."""
+        positions = self.position_of_row[rows - self.first_row]
+        edges = zip(self.edges[positions].tolist(), self.edges[positions + 1].tolist(), strict=True)
+        return b",".join([self.data[begin : end - 1] for begin, end in edges])
+
+
+class StatusJson:
+    """The chunks of an index, each built once and only when it is needed."""
+
+    def __init__(self, index: "Index") -> None:
+        self._index = index
+        self._names = {name: _quoted(names) for name, names in index.names.items()}
+        self._starts: Ints = np.concatenate([[0], np.cumsum(index.partition_count)])
+        self._chunk_of_group = self._starts[:-1] // ROWS_PER_CHUNK
+        self._chunks: dict[int, JsonChunk] = {}
+
+    def of(self, group_row: int) -> tuple[JsonChunk, int, int]:
+        """The chunk with a group's partitions, and the positions where they begin and end."""
+        number = int(self._chunk_of_group[group_row])
+        chunk = self._chunks.get(number)
+        if chunk is None:
+            chunk = self._chunks[number] = self._build(number)
+        base = int(self._starts[chunk.first_group])
+        return chunk, int(self._starts[group_row]) - base, int(self._starts[group_row + 1]) - base
+
+    def warm_up(self, previous: "StatusJson") -> None:
+        """Build the chunks that were requested of the previous snapshot, so that no request waits for them."""
+        for number in set(previous._chunks.copy()).intersection(self._chunk_of_group.tolist()):
+            self._chunks[number] = self._build(number)
+
+    def _build(self, number: int) -> JsonChunk:
+        index, runs = self._index, self._index.runs
+        begin, end = np.searchsorted(self._chunk_of_group, [number, number + 1]).tolist()
+        first_run, last_run = int(runs.first_of_group[begin]), int(runs.first_of_group[end])
+        run, partition, row = runs.listed_rows(first_run, last_run, index.columns["partition"])
+        lines = joined(
+            '{"topic":',
+            self._names["topic"].take(pa.array(index.codes["topic"][runs.first[run]])),
+            ',"partition":',
+            as_text(partition),
+            ',"owner":',
+            self._name("owner", row),
+            ',"client_id":',
+            self._name("client_id", row),
+            ',"status":"',
+            _STATUS.take(pa.array(np.where(row < 0, Status.OK, index.columns["status"][row]))),
+            '","start":',
+            self._slot("start", row),
+            ',"end":',
+            self._slot("end", row),
+            ',"current_lag":',
+            as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
+            ',"complete":',
+            self._complete(row),
+            "},",
+        )
+        _, ends, data = lines.buffers()
+        edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
+        chunk = JsonChunk(memoryview(data), edges, begin, int(index.first_row[begin]), np.flatnonzero(row >= 0))
+        chunk.groups.extend(self._group(chunk, group_row) for group_row in range(begin, end))
+        return chunk
+
+    def _group(self, chunk: JsonChunk, group_row: int) -> tuple[bytes, bytes]:
+        index = self._index
+        column = {name: int(values[group_row]) for name, values in index.group_columns.items()}
+        # `first_row` and `maxlag_row` count the rows of the bucket's file.
+        maxlag_row = index.first_row[group_row] + column["maxlag_row"] - column["first_row"]
+        cluster, group = index.group_key(group_row)
+        head = b'{"cluster":%b,"group":%b,"status":"%b","complete":%b,"partitions":[' % (
+            dumps(cluster),
+            dumps(group),
+            Status(column["status"]).name.encode(),
+            str(to_number(index.complete[group_row])).encode(),
+        )
+        tail = b'],"partition_count":%d,"maxlag":%b,"totallag":%d}' % (
+            index.partition_count[group_row],
+            chunk.rows(np.array([maxlag_row])),
+            column["totallag"],
+        )
+        return head, tail
+
+    def _name(self, column: str, row: Ints) -> pa.StringArray:
+        # The last name is the empty one.
+        names = self._names[column]
+        return names.take(pa.array(np.where(row < 0, len(names) - 1, self._index.codes[column][row])))
+
+    def _slot(self, which: str, row: Ints) -> pa.StringArray:
+        """The first or the last commit of each window."""
+        offset, at_ms, lag = (self._index.columns[f"{which}_{name}"][row] for name in ("offset", "ms", "lag"))
+        at_ms = np.where(row < 0, UNKNOWN, at_ms)
+        text = joined(
+            '{"offset":', as_text(offset),
+            ',"timestamp":', as_text(at_ms),
+            ',"observedAt":', as_text(at_ms // 1000),
+            '000,"lag":', pc.if_else(pa.array(lag == UNKNOWN), "null", as_text(lag)), "}",
+        )  # fmt: skip
+        return pc.if_else(pa.array(at_ms == UNKNOWN), "null", text)
+
+    def _complete(self, row: Ints) -> pa.StringArray:
+        share = np.where(row < 0, np.float32(0), self._index.columns["complete"][row])
+        distinct, position = np.unique(share, return_inverse=True)
+        return pa.array([str(to_number(value)) for value in distinct], pa.string()).take(pa.array(position))
+
+
+def _quoted(names: pa.StringArray) -> pa.StringArray:
+    """Names as Go writes them in JSON; only those with special characters are encoded one by one."""
+    return replace_matching(names, joined('"', names, '"'), _TO_ESCAPE, lambda name: dumps(name).decode())
