@@ -68,7 +68,7 @@ def test_it_is_a_process_of_its_own_whose_log_comes_home(server: WebServer, capl
     # Ctrl-C reaches every process of a terminal, and is for the parent to hear.
     os.kill(server.pid or 0, signal.SIGINT)
     assert Client(url).ask("/v3/kafka/one/consumer/gone", "DELETE").status == 200
-    within(lambda: "asked to delete gone of one" in caplog.text, "its later lines come too")
+    within(lambda: "deletion requested: group gone of cluster one" in caplog.text, "its later lines come too")
     assert is_there(server.pid)
 
 

@@ -112,7 +112,7 @@ def test_a_broken_manifest_is_said_and_changes_nothing(tmp_path: Path, caplog: p
         town.turn([])
         broken = town.data / "manifests" / f"{town.cycles.plan.sequence:020d}.json"
         broken.write_bytes(b'{"format": 1, "sequence"')
-        within(lambda: "cannot be read, answering from" in caplog.text, "the broken manifest is said")
+        within(lambda: "cannot be read, using" in caplog.text, "the broken manifest is said")
         time.sleep(1)
         assert client.ask(group_path("stalled", "lag")).body == before
         # Once for the one that is good and once for the one that is not, however often it is looked at.

@@ -1,5 +1,7 @@
 """Keeps the index of the newest snapshot: each is built in a thread of its own and replaces the one before at once."""
 
+import logging
+import time
 from collections.abc import Hashable
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from warren.snapshot.reader import Snapshot
 from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 from warren.snapshot.store import Store
 from warren.web.index import Index, build_index
+
+log = logging.getLogger(__name__)
 
 POLL_S = 0.2
 
@@ -39,12 +43,16 @@ class IndexFollower:
         self._follower.close()
 
     def _load(self, snapshot: Snapshot) -> None:
+        began = time.monotonic()
         hidden = hidden_groups(snapshot.manifest, self._deletions())
         # The first answers do not wait for the history of the last hour: the next poll adds it.
         recent_of = self._recent.advance if self.index.snapshot else None
         index = build_index(snapshot, hidden, recent_of)
         index.status_json.warm_up(self.index.status_json)
         self.index = index
+        if recent_of:
+            took_ms = (time.monotonic() - began) * 1000
+            log.debug("snapshot %d indexed in %.0f ms", snapshot.manifest.sequence, took_ms)
 
     def _version(self) -> Hashable:
         return self.index.snapshot is not None, frozenset(request.id for request in self._deletions())
