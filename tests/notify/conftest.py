@@ -1,4 +1,4 @@
-"""What tests of notifying share."""
+"""Fixtures of the notify tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Notifications about groups whose names would like to be something else."""
+"""Notifications about groups with hostile names."""
 
 from dataclasses import replace
 
@@ -21,18 +21,19 @@ HOSTILE = (
 
 
 def hostile_notification(name: str, event: Event) -> Notification:
-    """One whose group, topic, owner, client, team and reason have a name."""
+    """A notification whose group, topic, owner, client, team and reason have this name."""
     notification = sample_notification("hook", event)
     partitions = [
-        structs.replace(one, topic=name, owner=name, client_id=name) for one in notification.result.partitions
+        structs.replace(partition, topic=name, owner=name, client_id=name)
+        for partition in notification.result.partitions
     ]
     result = structs.replace(notification.result, group=name, partitions=partitions * 20, partition_count=100)
     return replace(notification, group=name, team=name, reason=name, result=result)
 
 
 def hostile_storm(name: str, event: Event) -> Notification:
-    """A storm of groups with a name."""
+    """A storm of groups with this name."""
     notification = sample_storm("hook", event)
     assert isinstance(notification.result, StormStatus)
-    groups = [structs.replace(one, group=name) for one in notification.result.groups]
+    groups = [structs.replace(group, group=name) for group in notification.result.groups]
     return replace(notification, result=structs.replace(notification.result, groups=groups))

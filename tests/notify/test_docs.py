@@ -1,4 +1,4 @@
-"""What docs/notifiers.md says is true."""
+"""The examples and tables of docs/notifiers.md."""
 
 import re
 from pathlib import Path
@@ -21,8 +21,8 @@ EXAMPLES = readme_blocks("toml", DOCS)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A directory with the templates that the page shows."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with the templates that the page shows."""
     for kind, name in (("gotemplate", "lag.tmpl"), ("jinja", "lag.j2")):
         [text] = readme_blocks(kind, DOCS)
         (tmp_path / name).write_text(text)
@@ -30,15 +30,15 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
-def test_every_example_is_accepted(place: Path, example: str, caplog: pytest.LogCaptureFixture) -> None:
-    config = loaded(place, SMALLEST + example)
+def test_every_example_is_accepted(folder: Path, example: str, caplog: pytest.LogCaptureFixture) -> None:
+    config = loaded(folder, SMALLEST + example)
     assert check_templates(config) == []
-    assert caplog.text == "", "nothing in it is odd"
+    assert caplog.text == "", "no warnings"
 
 
-def test_there_is_an_example_of_each_class(place: Path) -> None:
-    configs = [loaded(place, SMALLEST + example) for example in EXAMPLES]
-    shown = {one.class_name for config in configs for one in config.notifiers.values()}
+def test_there_is_an_example_of_each_class(folder: Path) -> None:
+    configs = [loaded(folder, SMALLEST + example) for example in EXAMPLES]
+    shown = {notifier.class_name for config in configs for notifier in config.notifiers.values()}
     named = set(re.findall(r"^\| `(\w+)` \|", (ROOT / DOCS).read_text(), re.MULTILINE))
     assert {"http", "email", "slack", "alertmanager", "apprise"} == shown
     assert shown | {"null"} <= named
@@ -54,17 +54,19 @@ def test_every_key_it_names_exists() -> None:
     assert named <= set(keys_of(Notifier))
 
 
-def test_both_templates_say_what_they_look_like(place: Path) -> None:
-    config = loaded(place, SMALLEST + EXAMPLES[-1])
+def test_both_templates_render_the_same_lines(folder: Path) -> None:
+    config = loaded(folder, SMALLEST + EXAMPLES[-1])
     notification = sample_notification("x", Event.OPEN)
-    made = [read_templates(config.notifiers[name], Links("https://w")).render(notification) for name in ("go", "jinja")]
+    rendered = [
+        read_templates(config.notifiers[name], Links("https://w")).render(notification) for name in ("go", "jinja")
+    ]
     expected = [
         "ERR: sample-group on sample-cluster lags by 46200 messages.",
         "payments 3: STALL",
         "orders 0: WARN",
     ]
     link = "https://w/#/group/sample-cluster/sample-group"
-    assert [(one or "").splitlines() for one in made] == [expected, [*expected, link]]
+    assert [(text or "").splitlines() for text in rendered] == [expected, [*expected, link]]
     storm = read_templates(config.notifiers["jinja"]).render(sample_storm("x", Event.OPEN))
     assert "sample-group-1, sample-group-2," in (storm or "")
 

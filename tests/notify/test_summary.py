@@ -1,4 +1,4 @@
-"""Notifications in plain words, and where their links lead."""
+"""Notifications in plain words, and their links to the dashboard."""
 
 from dataclasses import replace
 from typing import Any
@@ -53,12 +53,12 @@ STORM = sample_storm("x", Event.OPEN)
         (STORM, "ERR: 37 groups on sample-cluster", "37 groups are in trouble at the same time"),
     ],
 )
-def test_what_has_happened_and_why(notification: Notification, headline: str, reason: str) -> None:
+def test_headline_and_reason(notification: Notification, headline: str, reason: str) -> None:
     summary = summarize(notification)
     assert (summary.headline, summary.reason) == (headline, reason)
 
 
-def test_the_worst_are_listed_and_the_rest_is_counted() -> None:
+def test_the_worst_partitions_or_groups_are_listed_and_the_rest_is_counted() -> None:
     summary = summarize(OPEN)
     assert summary.lines[0] == Line("payments 3", "STALL, lag 45,000, read by /10.0.0.7 sample-client-1")
     assert (len(summary.lines), summary.more, summary.affected) == (2, "", "2 of 12 partitions")
@@ -70,7 +70,7 @@ def test_the_worst_are_listed_and_the_rest_is_counted() -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_of_one_line_and_short(name: str) -> None:
+def test_names_have_no_line_breaks_and_are_short(name: str) -> None:
     summary = summarize(hostile_notification(name, Event.OPEN))
     for text in (summary.headline, summary.group, summary.reason, *(line.text for line in summary.lines)):
         assert text.isprintable()

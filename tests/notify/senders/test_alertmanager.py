@@ -26,15 +26,15 @@ NOW_MS = time.time_ns() // 1_000_000
 
 @pytest.fixture(scope="module")
 def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of one that runs."""
+    """The URL of a running Alertmanager."""
     with running_alertmanager(tmp_path_factory.mktemp("alertmanager")) as url:
         yield url
 
 
 def alerts(url: str, **labels: str) -> list[dict[str, Any]]:
-    """The alerts that are active, those with some labels."""
-    held = httpx.get(f"{url}/api/v2/alerts", verify=False).raise_for_status().json()
-    return [one for one in held if labels.items() <= one["labels"].items()]
+    """The active alerts with some labels."""
+    active = httpx.get(f"{url}/api/v2/alerts", verify=False).raise_for_status().json()
+    return [alert for alert in active if labels.items() <= alert["labels"].items()]
 
 
 def notifier(url: str, **changes: Any) -> Notifier:
@@ -42,7 +42,7 @@ def notifier(url: str, **changes: Any) -> Notifier:
 
 
 def at(event: Event, group: str, **changes: Any) -> Notification:
-    """A notification of now, as old ones end by themselves."""
+    """A notification of now, as old alerts end by themselves."""
     notification = sample_notification("am", event)
     result = structs.replace(notification.result, group=group, **changes.pop("result", {}))
     return replace(notification, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes)
@@ -52,7 +52,7 @@ def seconds_to(moment: str) -> float:
     return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds()
 
 
-def test_an_incident_is_one_alert_from_its_beginning_to_its_end(alertmanager: str) -> None:
+def test_an_incident_is_one_alert_from_open_to_close(alertmanager: str) -> None:
     extras = {"severity": "critical", "on-call": "a", "0day": "b", "empty": "", "cluster": "other"}
     send = AlertmanagerSender(notifier(alertmanager, extras=extras), Links("https://w")).send
     send(at(Event.OPEN, "g", team="payments", result={"status": "WARN"}))
@@ -96,7 +96,7 @@ def test_an_alert_lives_until_some_reminders_were_missed(alertmanager: str) -> N
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/api/v2/alerts", "/api/v2/alerts/"])
-def test_its_url_may_be_written_in_full(alertmanager: str, ending: str) -> None:
+def test_its_url_may_include_the_path(alertmanager: str, ending: str) -> None:
     AlertmanagerSender(notifier(alertmanager + ending), Links()).send(at(Event.OPEN, f"url{ending}"))
     assert len(alerts(alertmanager, group=f"url{ending}")) == 1
 
@@ -114,19 +114,19 @@ def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> N
     assert alerts(alertmanager, alertname="ConsumerGroupLagStorm") == []
 
 
-@pytest.mark.parametrize("name", [one for one in HOSTILE if len(one) < 100])
-def test_names_of_any_kind_are_labels(alertmanager: str, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in HOSTILE if len(name) < 100])
+def test_any_name_is_a_valid_label(alertmanager: str, name: str) -> None:
     notification = replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
     AlertmanagerSender(notifier(alertmanager), Links("https://w")).send(notification)
     assert len(alerts(alertmanager, group=name, team=name)) == 1
 
 
-def test_that_a_group_is_well_is_no_alert(alertmanager: str) -> None:
+def test_a_report_on_a_healthy_group_is_no_alert(alertmanager: str) -> None:
     AlertmanagerSender(notifier(alertmanager), Links()).send(at(Event.REPORT, "well"))
     assert alerts(alertmanager, group="well") == []
 
 
-def test_what_it_does_not_take_is_given_up(alertmanager: str) -> None:
+def test_an_alert_that_it_refuses_is_given_up(alertmanager: str) -> None:
     with pytest.raises(RefusedError, match="answered 400"):
         AlertmanagerSender(notifier(alertmanager), Links()).send(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
 
@@ -137,13 +137,13 @@ def receiver() -> Iterator[Receiver]:
         yield receiver
 
 
-def test_it_says_who_it_is(receiver: Receiver) -> None:
+def test_it_sends_credentials_and_headers(receiver: Receiver) -> None:
     known = notifier(receiver.url, username="u", password="p", headers={"X-Scope-OrgID": "a"})
     AlertmanagerSender(known, Links()).send(at(Event.OPEN, "g"))
     assert receiver.got[0].headers["authorization"] == "Basic dTpw"
     assert receiver.got[0].headers["x-scope-orgid"] == "a"
 
 
-def test_a_sample_is_sent_with_its_end(alertmanager: str) -> None:
+def test_a_sample_is_sent_with_its_close(alertmanager: str) -> None:
     assert send_sample(Config({}, {}, notifiers={"am": notifier(alertmanager)}), "am") == [Event.OPEN, Event.CLOSE]
     assert alerts(alertmanager, group="sample-group") == []

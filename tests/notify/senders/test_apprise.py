@@ -1,4 +1,4 @@
-"""The apprise notifier: services by their URL, tried with the one that is plain JSON."""
+"""The apprise notifier, tried with the service that posts plain JSON."""
 
 import logging
 import sys
@@ -35,15 +35,15 @@ def notifier(receiver: Receiver, **changes: Any) -> Notifier:
     return Notifier("any", "apprise", url_open=f"{receiver.url.replace('http', 'json')}/s3cret", **changes)
 
 
-def say(receiver: Receiver, notification: Notification, **changes: Any) -> Any:
+def send(receiver: Receiver, notification: Notification, **changes: Any) -> Any:
     AppriseSender(notifier(receiver, **changes), Links("https://w")).send(notification)
     return receiver.got[-1].json
 
 
-def test_a_message_has_a_title_a_body_and_a_kind(receiver: Receiver) -> None:
-    said = say(receiver, replace(OPEN, team="payments"))
-    assert (said["title"], said["type"]) == ("ERR: sample-group on sample-cluster", "failure")
-    assert said["message"].splitlines() == [
+def test_a_message_has_a_title_a_body_and_a_type(receiver: Receiver) -> None:
+    message = send(receiver, replace(OPEN, team="payments"))
+    assert (message["title"], message["type"]) == ("ERR: sample-group on sample-cluster", "failure")
+    assert message["message"].splitlines() == [
         "1 partition does not move, 1 partition falls behind",
         "Lag: 46,200",
         "In trouble: 2 of 12 partitions",
@@ -54,10 +54,10 @@ def test_a_message_has_a_title_a_body_and_a_kind(receiver: Receiver) -> None:
     ]
 
 
-def test_a_storm_is_told_with_its_worst_groups(receiver: Receiver) -> None:
-    said = say(receiver, sample_storm("any", Event.OPEN))
-    assert said["title"] == "ERR: 37 groups on sample-cluster"
-    assert said["message"].splitlines()[-2:] == ["and 27 more", "https://w/#/incidents?cluster=sample-cluster"]
+def test_a_storm_lists_its_worst_groups(receiver: Receiver) -> None:
+    message = send(receiver, sample_storm("any", Event.OPEN))
+    assert message["title"] == "ERR: 37 groups on sample-cluster"
+    assert message["message"].splitlines()[-2:] == ["and 27 more", "https://w/#/incidents?cluster=sample-cluster"]
 
 
 @pytest.mark.parametrize(
@@ -70,35 +70,35 @@ def test_a_storm_is_told_with_its_worst_groups(receiver: Receiver) -> None:
         (Event.REPORT, "OK", "info"),
     ],
 )
-def test_its_kind_is_that_of_what_happened(receiver: Receiver, event: Event, status: str, kind: str) -> None:
-    assert say(receiver, replace(OPEN, event=event, result=structs.replace(OPEN.result, status=status)))["type"] == kind
+def test_its_type_follows_the_event_and_the_status(receiver: Receiver, event: Event, status: str, kind: str) -> None:
+    assert (
+        send(receiver, replace(OPEN, event=event, result=structs.replace(OPEN.result, status=status)))["type"] == kind
+    )
 
 
-def test_a_template_makes_the_body(tmp_path: Path, receiver: Receiver) -> None:
+def test_a_template_renders_the_body(tmp_path: Path, receiver: Receiver) -> None:
     (tmp_path / "t.j2").write_text("{{ group }} <at> {{ link }}")
-    said = say(receiver, OPEN, template_open=tmp_path / "t.j2")
-    assert said["message"] == "sample-group <at> https://w/#/group/sample-cluster/sample-group"
-    assert say(receiver, sample_notification("any", Event.CLOSE), template_open=tmp_path / "t.j2")["type"] == "success"
+    message = send(receiver, OPEN, template_open=tmp_path / "t.j2")
+    assert message["message"] == "sample-group <at> https://w/#/group/sample-cluster/sample-group"
+    assert send(receiver, sample_notification("any", Event.CLOSE), template_open=tmp_path / "t.j2")["type"] == "success"
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "@everyone @here"])
 def test_names_of_any_kind_mention_nobody(receiver: Receiver, name: str) -> None:
-    said = say(receiver, hostile_notification(name, Event.OPEN))
-    for text in (said["title"], said["message"]):
+    message = send(receiver, hostile_notification(name, Event.OPEN))
+    for text in (message["title"], message["message"]):
         assert "@e" not in text
         assert "@U" not in text
         assert "<" not in text
-    assert len(said["message"]) < 4000
+    assert len(message["message"]) < 4000
 
 
-def test_what_is_not_taken_is_tried_again_and_no_url_is_logged(
-    receiver: Receiver, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_is_tried_again_and_no_url_is_logged(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     receiver.answers += [500]
     with pytest.raises(BusyError, match="the service did not take the message"):
-        say(receiver, OPEN)
-    say(receiver, OPEN)
+        send(receiver, OPEN)
+    send(receiver, OPEN)
     assert "s3cret" not in caplog.text
 
 
@@ -130,7 +130,7 @@ def test_a_url_that_apprise_does_not_know_is_a_mistake_and_is_not_shown(
 def test_without_its_package_the_check_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # None is how Python notes that an import fails.
+    # None makes an import fail.
     monkeypatch.setitem(sys.modules, "apprise", None)
     (tmp_path / "burrow.toml").write_text(f'{SMALLEST}[notifier.any]\nclass-name = "apprise"\nurl-open = "json://x"\n')
     assert main(["check", "--config-dir", str(tmp_path)]) == 1
@@ -139,7 +139,7 @@ def test_without_its_package_the_check_says_what_to_install(
     assert "pip install 'warren[apprise]'" in capsys.readouterr().err
 
 
-def test_a_sample_is_sent_with_its_end(receiver: Receiver) -> None:
+def test_a_sample_is_sent_with_its_close(receiver: Receiver) -> None:
     config = Config({}, {}, notifiers={"any": notifier(receiver)})
     assert send_sample(config, "any") == [Event.OPEN, Event.CLOSE]
-    assert [one.json["type"] for one in receiver.got] == ["failure", "success"]
+    assert [request.json["type"] for request in receiver.got] == ["failure", "success"]

@@ -28,7 +28,7 @@ OPEN = "Subject: {{.Result.Status}} {{.Group}}\n\n{{.Group}} lags {{.Result.Tota
 
 @dataclass
 class Mailbox:
-    """What the server has taken, and how it answers."""
+    """The mails that the server took, and how it answers."""
 
     mails: list[EmailMessage] = field(default_factory=list)
     to: list[list[str]] = field(default_factory=list)
@@ -111,7 +111,7 @@ def test_a_mail_over_tls_with_a_password(authority: trustme.CA, notifier: Notifi
     assert mailbox.users[0] == "PLAIN"
 
 
-def test_a_server_nobody_trusts_gets_nothing(authority: trustme.CA, notifier: Notifier) -> None:
+def test_a_server_with_an_unknown_certificate_gets_nothing(authority: trustme.CA, notifier: Notifier) -> None:
     with serving(authority) as mailbox:
         stranger = replace(notifier, port=mailbox.port, extra_ca=None)
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -143,7 +143,7 @@ def test_a_password_is_not_sent_in_clear_text_to_another_machine(
         ("250 OK", "450 busy", False),
     ],
 )
-def test_what_is_refused_for_good_and_what_for_now(
+def test_which_answers_are_final(
     authority: trustme.CA, notifier: Notifier, answer: str, rcpt: str, is_final: bool
 ) -> None:
     with serving(authority, tls=False) as mailbox:
@@ -167,7 +167,7 @@ def test_what_is_refused_for_good_and_what_for_now(
         ("Subject: {{.Group}}\r\n\r\nbody\n", "sample-group", "plain", "body\n"),
     ],
 )
-def test_the_lines_a_template_begins_with_are_headers(
+def test_the_first_lines_of_a_template_are_headers(
     tmp_path: Path, notifier: Notifier, template: str, subject: str, kind: str, body: str
 ) -> None:
     (tmp_path / "open.tmpl").write_bytes(template.encode())
@@ -175,7 +175,7 @@ def test_the_lines_a_template_begins_with_are_headers(
     assert (mail["Subject"], mail.get_content_subtype(), mail.get_content()) == (subject, kind, body)
 
 
-def test_a_name_cannot_begin_a_header_of_its_own(notifier: Notifier) -> None:
+def test_a_name_cannot_start_a_header(notifier: Notifier) -> None:
     group = "g\r\nBcc: all@example.com\r\n\r\nhello"
     sample = sample_notification("mail", Event.REPORT)
     notification = replace(sample, group=group, incident="", result=structs.replace(sample.result, group=group))

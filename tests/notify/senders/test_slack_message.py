@@ -1,4 +1,4 @@
-"""The form of messages to Slack: within its limits, whatever names are in them."""
+"""Slack messages stay within Slack's limits, whatever names they contain."""
 
 import json
 from typing import Any
@@ -17,9 +17,9 @@ def test_without_a_dashboard_there_is_no_link() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
-@pytest.mark.parametrize("made", [hostile_notification, hostile_storm])
-def test_names_of_any_kind_are_only_names(name: str, event: Event, made: Any) -> None:
-    payload = to_message(made(name, event), "https://w/?a|b>c")
+@pytest.mark.parametrize("make", [hostile_notification, hostile_storm])
+def test_names_have_no_meaning_to_slack(name: str, event: Event, make: Any) -> None:
+    payload = to_message(make(name, event), "https://w/?a|b>c")
     blocks = payload["blocks"]
     assert len(blocks) <= 50
     assert len(blocks[0]["text"]["text"]) <= 150

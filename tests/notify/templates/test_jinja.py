@@ -1,4 +1,4 @@
-"""Templates in Jinja2: what they can speak of, and that none of them can do harm."""
+"""Jinja2 templates: what they can use, and that none of them can do harm."""
 
 import json
 import time
@@ -26,7 +26,7 @@ NOTIFICATION = replace(sample_notification("hook", Event.OPEN), team="payments",
 ROOT = Path(__file__).parents[3]
 
 
-def said(text: str, notification: Notification = NOTIFICATION, **limits: int) -> str:
+def render(text: str, notification: Notification = NOTIFICATION, **limits: int) -> str:
     return parse(text, "t.j2", {"key": "value"}, LINKS, Limits(**limits)).render(notification)
 
 
@@ -46,27 +46,27 @@ def said(text: str, notification: Notification = NOTIFICATION, **limits: int) ->
         ("<{{ '<b>' }}>\n", "<<b>>\n"),
     ],
 )
-def test_what_a_template_can_speak_of(text: str, expected: str) -> None:
-    assert said(text) == expected
+def test_the_names_that_a_template_can_use(text: str, expected: str) -> None:
+    assert render(text) == expected
 
 
 def test_the_result_is_that_of_the_api() -> None:
-    assert json.loads(said("{{ result | tojson }}")) == msgspec.to_builtins(NOTIFICATION.result)
+    assert json.loads(render("{{ result | tojson }}")) == msgspec.to_builtins(NOTIFICATION.result)
     storm = sample_storm("hook", Event.OPEN)
-    assert json.loads(said("{{ result | tojson }}", storm)).keys() == msgspec.to_builtins(NOTIFICATION.result).keys()
+    assert json.loads(render("{{ result | tojson }}", storm)).keys() == msgspec.to_builtins(NOTIFICATION.result).keys()
 
 
 def test_a_storm_has_its_groups() -> None:
     storm = sample_storm("hook", Event.OPEN)
     text = "{{ group }}, {{ group_count }}: {{ groups | map(attribute='group') | join(' ') }} {{ link }}"
     expected = " ".join(f"sample-group-{number}" for number in range(1, 21))
-    assert said(text, storm) == (
+    assert render(text, storm) == (
         f"37 groups, 37: {expected} https://warren.example.com/#/incidents?cluster=sample-cluster"
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("one\n{{ nothing }}", "t.j2:2: 'nothing' is undefined"),
         ("{{ result.nothing }}", "t.j2:1: 'dict object' has no attribute 'nothing'"),
@@ -80,14 +80,14 @@ def test_a_storm_has_its_groups() -> None:
         ("{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}", "t.j2:1: nested too deeply"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, complaint: str) -> None:
+def test_an_error_names_its_line(text: str, message: str) -> None:
     with pytest.raises(TemplateError) as refused:
-        said(text)
-    assert complaint in str(refused.value)
+        render(text)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "more than 10000 steps"),
         ("{% set r = range(99999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}", "more than 10000 steps"),
@@ -95,10 +95,10 @@ def test_what_is_wrong_is_said_with_its_line(text: str, complaint: str) -> None:
         ("{% for a in range(1000000) %}{% endfor %}", "Range too big"),
     ],
 )
-def test_a_template_that_would_run_away_is_stopped(text: str, complaint: str) -> None:
+def test_a_template_that_would_run_away_is_stopped(text: str, message: str) -> None:
     began = time.monotonic()
-    with pytest.raises(TemplateError, match=complaint):
-        said(text, steps=10_000, size=1_000)
+    with pytest.raises(TemplateError, match=message):
+        render(text, steps=10_000, size=1_000)
     assert time.monotonic() - began < 5
 
 
@@ -108,7 +108,7 @@ def notifier(tmp_path: Path, name: str, text: str, url: str = "http://x") -> Not
 
 
 @pytest.mark.parametrize("name", ["t.j2", "t.jinja", "t.jinja2"])
-def test_the_end_of_its_name_tells_a_template_of_jinja2_from_one_of_go(tmp_path: Path, name: str) -> None:
+def test_the_suffix_distinguishes_jinja2_from_go_templates(tmp_path: Path, name: str) -> None:
     text = "{{ group }}"
     assert read_templates(notifier(tmp_path, name, text)).render(NOTIFICATION) == "sample-group"
     with pytest.raises(TemplateError, match='function "group" not defined'):
@@ -123,12 +123,12 @@ def test_the_end_of_its_name_tells_a_template_of_jinja2_from_one_of_go(tmp_path:
         "{% if group_count > 1 %}{{ 1 / 0 }}{% endif %}",
     ],
 )
-def test_a_bad_one_is_found_before_the_start(tmp_path: Path, text: str) -> None:
+def test_a_bad_template_is_found_before_the_start(tmp_path: Path, text: str) -> None:
     [mistake] = check_templates(Config({}, {}, notifiers={"hook": notifier(tmp_path, "t.j2", text)}))
     assert mistake.startswith(f"notifier.hook: template: {tmp_path}/t.j2:1: ")
 
 
-def test_one_that_fails_at_night_is_replaced_by_plain_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_template_is_replaced_by_a_plain_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with receiving() as receiver:
         HttpSender(notifier(tmp_path, "t.j2", "{{ nothing }}", receiver.url)).send(NOTIFICATION)
     assert receiver.got[0].json["group"] == "sample-group"
@@ -143,13 +143,13 @@ def pagerduty(notification: Notification, **general: Any) -> dict[str, Any]:
     )  # fmt: skip
     config = Config({}, {}, general=General(**general), notifiers={"hook": hook})
     assert check_templates(config) == []
-    made = read_templates(hook, Links(config.general.external_url)).render(notification)
-    assert made is not None
-    event: dict[str, Any] = json.loads(made)
+    rendered = read_templates(hook, Links(config.general.external_url)).render(notification)
+    assert rendered is not None
+    event: dict[str, Any] = json.loads(rendered)
     return event
 
 
-def test_pagerduty_is_told_to_trigger_and_to_resolve_the_same() -> None:
+def test_pagerduty_triggers_and_resolves_the_same_alert() -> None:
     opened = pagerduty(NOTIFICATION, external_url="https://w")
     assert (opened["routing_key"], opened["event_action"], opened["dedup_key"]) == ("R0", "trigger", SAMPLE_ID)
     assert opened["client_url"] == "https://w/#/group/sample-cluster/sample-group"
@@ -164,7 +164,7 @@ def test_pagerduty_is_told_to_trigger_and_to_resolve_the_same() -> None:
     assert closed == {"routing_key": "R0", "event_action": "resolve", "dedup_key": SAMPLE_ID}
 
 
-def test_pagerduty_hears_of_a_storm() -> None:
+def test_pagerduty_lists_the_groups_of_a_storm() -> None:
     payload = pagerduty(sample_storm("hook", Event.OPEN))["payload"]
     assert payload["summary"] == "ERR: 37 groups on sample-cluster"
     details = payload["custom_details"]
@@ -173,10 +173,10 @@ def test_pagerduty_hears_of_a_storm() -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_pagerduty_gets_json_whatever_the_names_are(name: str) -> None:
+def test_pagerduty_gets_valid_json_whatever_the_names_are(name: str) -> None:
     assert pagerduty(hostile_notification(name, Event.CLOSE))["event_action"] == "resolve"
     payload = pagerduty(hostile_notification(name, Event.OPEN))["payload"]
     assert payload["component"] == name[:400]
-    assert len(payload["summary"]) <= 1024, "the most that PagerDuty takes"
+    assert len(payload["summary"]) <= 1024, "PagerDuty's limit"
     storm = pagerduty(hostile_storm(name, Event.OPEN))["payload"]
     assert storm["custom_details"]["groups"][0].startswith(f"ERR {name[:200]}: lag ")

@@ -1,4 +1,4 @@
-"""The templates that come with Warren, and the sample that all templates are tried on."""
+"""The templates that come with Warren, rendered with the samples."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def rendered(
     event: Event,
     sample: Callable[[str, Event], Notification] = sample_notification,
 ) -> str:
-    """What a notifier says that names templates as Burrow's own configuration does."""
+    """Render with templates named as in Burrow's own configuration."""
     (tmp_path / "burrow.toml").write_text(
         f"""{CLUSTER}
 [notifier.default]
@@ -45,26 +45,31 @@ extras = {{ api_key = "REDACTED", app = "burrow" }}
     )
     config = load(tmp_path)
     assert check_templates(config) == []
-    said = read_templates(config.notifiers["default"]).render(sample("default", event))
-    assert said is not None
-    return said
+    rendered_text = read_templates(config.notifiers["default"]).render(sample("default", event))
+    assert rendered_text is not None
+    return rendered_text
 
 
 @pytest.mark.parametrize("kind", ["http", "slack"])
 @pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
-def test_those_for_http_are_json(tmp_path: Path, kind: str, event: Event) -> None:
-    said: dict[str, Any] = json.loads(rendered(tmp_path, f"default-{kind}-post", f"default-{kind}-delete", event))
+def test_the_templates_for_http_render_json(tmp_path: Path, kind: str, event: Event) -> None:
+    rendered_text: dict[str, Any] = json.loads(
+        rendered(tmp_path, f"default-{kind}-post", f"default-{kind}-delete", event)
+    )
     if kind == "http":
-        assert said["event"] == event
-        assert (said["group"], said["status"]) == ("sample-group", "ERR" if event is Event.OPEN else "OK")
-        assert said["extras"]["app"] == "burrow"
-        assert len(said.get("details", [1, 2])) == 2
+        assert rendered_text["event"] == event
+        assert (rendered_text["group"], rendered_text["status"]) == (
+            "sample-group",
+            "ERR" if event is Event.OPEN else "OK",
+        )
+        assert rendered_text["extras"]["app"] == "burrow"
+        assert len(rendered_text.get("details", [1, 2])) == 2
     else:
-        assert "sample-group on sample-cluster" in said["text"]
-        assert said["attachments"][0]["color"] == ("danger" if event is Event.OPEN else "good")
+        assert "sample-group on sample-cluster" in rendered_text["text"]
+        assert rendered_text["attachments"][0]["color"] == ("danger" if event is Event.OPEN else "good")
 
 
-def test_that_for_mail_is_a_mail(tmp_path: Path) -> None:
+def test_the_template_for_mail_renders_a_mail(tmp_path: Path) -> None:
     mail = message_from_string(rendered(tmp_path, "default-email", "default-email", Event.OPEN))
     assert mail["Subject"] == "ERR: sample-group on sample-cluster (Kafka consumer lag)"
     text = mail.get_payload()
@@ -82,21 +87,21 @@ def test_that_for_mail_is_a_mail(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("event", [Event.OPEN, Event.CLOSE])
-def test_those_of_burrow_speak_of_storms(
+def test_the_go_templates_render_storms(
     tmp_path: Path, when_open: str, when_closed: str, begins: str, event: Event
 ) -> None:
-    said = rendered(tmp_path, when_open, when_closed, event, sample_storm)
+    rendered_text = rendered(tmp_path, when_open, when_closed, event, sample_storm)
     is_open = event is Event.OPEN
-    assert said.startswith(begins.format(status="ERR" if is_open else "OK", again="" if is_open else " again"))
+    assert rendered_text.startswith(begins.format(status="ERR" if is_open else "OK", again="" if is_open else " again"))
 
 
-def test_a_file_of_ones_own_wins_over_that_of_warren(tmp_path: Path) -> None:
+def test_a_file_of_the_user_replaces_that_of_warren(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "default-http-post.tmpl").write_text("mine: {{.Group}}")
     assert rendered(tmp_path, "default-http-post", "default-http-delete", Event.OPEN) == "mine: sample-group"
 
 
-def test_a_template_that_cannot_speak_of_the_sample_is_a_mistake(tmp_path: Path) -> None:
+def test_a_template_that_fails_on_the_sample_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "open.tmpl").write_text("{{.Result.Nothing}}")
     (tmp_path / "burrow.toml").write_text(
         f'{CLUSTER}[notifier.x]\nclass-name = "null"\ntemplate-open = "{tmp_path}/open.tmpl"\n'

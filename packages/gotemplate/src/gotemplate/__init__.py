@@ -1,4 +1,4 @@
-"""Go's text/template, so that templates written for Burrow run as they are."""
+"""Go's text/template in Python, so that templates written for Burrow work unchanged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["Limits", "Template", "TemplateError", "parse"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template that has been read, to be rendered any number of times."""
+    """A parsed template, which can be rendered any number of times."""
 
     name: str
     definitions: Definitions
@@ -26,7 +26,7 @@ class Template:
     limits: Limits
 
     def render(self, data: object) -> str:
-        """What the template says of some data; a TemplateError says why it cannot."""
+        """Render the template with some data; a TemplateError says why it fails."""
         budget = Budget(self.limits)
         evaluator = Evaluator(self.name, self.functions, budget)
         try:
@@ -44,7 +44,7 @@ def parse(
     functions: Mapping[str, Function] | None = None,
     limits: Limits | None = None,
 ) -> Template:
-    """Read a template; a TemplateError says what is wrong with it and on which line."""
+    """Parse a template; a TemplateError names the mistake and its line."""
     known = {**STANDARD, **(functions or {})}
     try:
         return Template(name, definitions_of(text, name, known), known, limits or Limits())

@@ -1,4 +1,4 @@
-"""What a template may use up, so that none can run away."""
+"""Limits of a rendering, so that no template can run away."""
 
 from collections.abc import Sized
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from gotemplate.errors import LimitReached
 from gotemplate.values import Value
 
 # A step costs some microseconds; a line about a partition takes about 30.
-MAXIMUM_STEPS = 1_000_000
-MAXIMUM_SIZE = 16 << 20
-MAXIMUM_DEPTH = 10_000
-_CHARACTERS_A_STEP = 64
-_ELEMENTS_A_STEP = 16
+MAX_STEPS = 1_000_000
+MAX_SIZE = 16 << 20
+MAX_DEPTH = 10_000
+_CHARACTERS_PER_STEP = 64
+_ELEMENTS_PER_STEP = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How many steps a rendering may take, how long it or any text in it may get, and how deep templates may call."""
 
-    steps: int = MAXIMUM_STEPS
-    size: int = MAXIMUM_SIZE
-    depth: int = MAXIMUM_DEPTH
+    steps: int = MAX_STEPS
+    size: int = MAX_SIZE
+    depth: int = MAX_DEPTH
 
 
 class Budget:
-    """What is left of the limits during one rendering."""
+    """The steps and characters that are left during one rendering."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -38,11 +38,11 @@ class Budget:
             raise LimitReached(f"more than {self.limits.steps} steps")
 
     def spend_on(self, value: Value) -> None:
-        """Pay for handling a value by its size."""
+        """Spend steps on a value according to its size."""
         if isinstance(value.data, str):
-            self.spend(1 + len(value.data) // _CHARACTERS_A_STEP)
+            self.spend(1 + len(value.data) // _CHARACTERS_PER_STEP)
         elif isinstance(value.data, Sized):
-            self.spend(1 + len(value.data) // _ELEMENTS_A_STEP)
+            self.spend(1 + len(value.data) // _ELEMENTS_PER_STEP)
 
     def write(self, text: str) -> None:
         """Add to the output."""

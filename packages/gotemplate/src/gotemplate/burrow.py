@@ -1,4 +1,4 @@
-"""What a template is told: a group's trouble in the names that Burrow's templates use."""
+"""The message that Burrow gives to its templates: a group's status, with Burrow's field names."""
 # ruff: noqa: N802 - the methods have Go's names
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ _WORDS = ("NOTFOUND", "OK", "WARN", "ERR", "STOP", "STALL", "REWIND")
 
 
 def _json(name: str | None) -> dict[str, str | None]:
-    """How a field is called in JSON; without a name it is left out."""
+    """A field's name in JSON; without a name the field is left out."""
     return {"json": name}
 
 
 class StatusConstant(Integer):
-    """A status that compares as its number and reads as its word."""
+    """A status that compares as its number and prints as its name."""
 
     go_name: ClassVar[str] = "protocol.StatusConstant"
     OK: ClassVar[int] = 1
@@ -31,7 +31,7 @@ class StatusConstant(Integer):
 
 @dataclass(frozen=True, slots=True)
 class KnownLag(Struct):
-    """A lag that may also be unknown, and then there is none."""
+    """A lag that is known; an unknown lag is None."""
 
     Value: Uint64
 

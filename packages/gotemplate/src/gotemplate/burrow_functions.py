@@ -1,4 +1,4 @@
-"""The functions that Burrow gives to its templates, beside those that every template has."""
+"""The functions that Burrow gives to its templates, in addition to the standard ones."""
 
 from gotemplate.burrow import PartitionResult, StatusConstant
 from gotemplate.clock import Time, quotient

@@ -1,8 +1,8 @@
-"""What can be wrong with a template: its text, or what it does with a message."""
+"""Errors of templates: in their text, or when they are rendered."""
 
 
 class TemplateError(ValueError):
-    """A template that cannot be read or rendered; the message names it, the line and what is wrong."""
+    """A template that cannot be parsed or rendered; the message names the template, the line and the mistake."""
 
     def __init__(self, name: str, line: int, what: str) -> None:
         self.name, self.line, self.what = name, line, what
@@ -13,7 +13,7 @@ class TemplateError(ValueError):
 
 
 class CallError(Exception):
-    """What a function refuses to do; the template adds where it was called."""
+    """A call that a function refuses; the template adds where it was called."""
 
 
 class LimitReached(Exception):  # noqa: N818 - reads as what it is

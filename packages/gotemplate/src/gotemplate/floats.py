@@ -1,4 +1,4 @@
-"""Floating-point numbers in the words of Go's strconv."""
+"""Floating-point numbers as Go's strconv formats them."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Go's layouts of time: a reference time written as the time shall be written."""
+"""Go's time layouts: the reference time, written in the format that is wanted."""
 
 import re
 from collections.abc import Callable, Mapping

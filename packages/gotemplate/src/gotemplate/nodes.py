@@ -1,4 +1,4 @@
-"""What a template is once it has been read: statements, and the pipelines in them."""
+"""The syntax tree of a template: statements, and the pipelines in them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reads the statements of a template, and the templates it defines."""
+"""Parses the statements of a template, and the templates that it defines."""
 
 from collections.abc import Container
 

@@ -1,4 +1,4 @@
-"""Reads the pipelines of a template from its tokens."""
+"""Parses the pipelines of a template from its tokens."""
 
 from collections.abc import Container
 
@@ -19,7 +19,7 @@ from gotemplate.nodes import (
 from gotemplate.tokens import Token, TokenKind
 
 # Enough for any template written by hand, and far from the end of Python's stack.
-MAXIMUM_NESTING = 50
+MAX_NESTING = 50
 
 _OPERANDS = frozenset(
     {
@@ -86,8 +86,8 @@ class PipelineParser:
 
     def enter(self) -> None:
         self._nesting += 1
-        if self._nesting > MAXIMUM_NESTING:
-            raise self.fail(f"nested more than {MAXIMUM_NESTING} deep")
+        if self._nesting > MAX_NESTING:
+            raise self.fail(f"nested more than {MAX_NESTING} deep")
 
     def leave(self) -> None:
         self._nesting -= 1

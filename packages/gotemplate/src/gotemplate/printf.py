@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gotemplate.budget import MAXIMUM_SIZE
+from gotemplate.budget import MAX_SIZE
 from gotemplate.formatting import PLAIN, Printer, Verb
 from gotemplate.types import INTEGERS, Kind
 from gotemplate.values import Value
 
-_MAXIMUM_WIDTH = 1_000_000
+_MAX_WIDTH = 1_000_000
 _INDEX = re.compile(r"\[([0-9]{1,7})\]")
 
 
@@ -19,7 +19,7 @@ class _Format:
     def __init__(self, layout: str, arguments: Sequence[Value]) -> None:
         self._layout = layout
         self._arguments = arguments
-        self._printer = Printer(MAXIMUM_SIZE)
+        self._printer = Printer(MAX_SIZE)
         self._position = 0
         self._next = 0
         self._is_reordered = False
@@ -128,7 +128,7 @@ class _Format:
             return None
         value = self._arguments[self._next]
         self._next += 1
-        is_fit = value.kind in INTEGERS and abs(value.data) <= _MAXIMUM_WIDTH
+        is_fit = value.kind in INTEGERS and abs(value.data) <= _MAX_WIDTH
         return int(value.data) if is_fit else None
 
     def _number(self) -> int | None:
@@ -136,7 +136,7 @@ class _Format:
         while self._peek() and self._peek() in "0123456789":
             self._position += 1
         digits = self._layout[start : self._position]
-        if len(digits.lstrip("0")) > 8 or int(digits or 0) > 10 * _MAXIMUM_WIDTH + 9:
+        if len(digits.lstrip("0")) > 8 or int(digits or 0) > 10 * _MAX_WIDTH + 9:
             self._position = len(self._layout)  # as Go does with a width beyond all sense
             return None
         return int(digits) if digits else None
@@ -161,7 +161,7 @@ def sprintf(layout: str, *arguments: Value) -> str:
 
 def sprint(*arguments: Value) -> str:
     """Arguments one after the other, with a space between two of which neither is a string."""
-    printer = Printer(MAXIMUM_SIZE)
+    printer = Printer(MAX_SIZE)
     was_string = True
     for argument in arguments:
         is_string = argument.kind is Kind.STRING
@@ -174,7 +174,7 @@ def sprint(*arguments: Value) -> str:
 
 def sprintln(*arguments: Value) -> str:
     """Arguments with a space between each two, and a line feed."""
-    printer = Printer(MAXIMUM_SIZE)
+    printer = Printer(MAX_SIZE)
     for place, argument in enumerate(arguments):
         printer.write(" " if place else "")
         printer.argument(argument, PLAIN)

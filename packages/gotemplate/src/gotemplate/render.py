@@ -1,4 +1,4 @@
-"""Walks the statements of a template and writes what they say."""
+"""Runs the statements of a template and writes their output."""
 
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass

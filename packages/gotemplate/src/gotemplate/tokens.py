@@ -1,4 +1,4 @@
-"""Cuts a template into text and the tokens of its actions."""
+"""Splits a template into text and the tokens of its actions."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Go's types, as far as a template can meet them, and how a Python class stands for one."""
+"""The Go types that templates can use, and the Python classes that represent them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass

@@ -1,4 +1,4 @@
-"""A value with its Go type, and what templates ask of any value."""
+"""A value with its Go type, and the operations of templates on values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
