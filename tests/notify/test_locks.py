@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from confluent_kafka.cimpl import NewTopic
 from kazoo.client import KazooClient
 
 from tests.kit.warrens import wait_for
 from tests.kit.zookeeper import ZooKeeperServer
 from warren.config import ZooKeeper
-from warren.notify.locks import ZooKeeperLock
+from warren.demo.broker import Kafka
+from warren.demo.workload.topics import admin
+from warren.notify.locks import KafkaLock, ZooKeeperLock
 
 
 @pytest.fixture
@@ -132,3 +135,22 @@ def test_without_a_server_it_reports_an_error_and_can_be_closed() -> None:
         assert lock.error == "ZooKeeper at 127.0.0.1:1 cannot be reached"
     finally:
         lock.close()
+
+
+def test_a_topic_with_several_partitions_has_one_lock(kafka: Kafka) -> None:
+    topic = f"lock-{uuid.uuid4().hex[:8]}"
+    client = admin(kafka.bootstrap)
+    client.create_topics([NewTopic(topic, 4, 1)])[topic].result(20)
+    settings = {"bootstrap.servers": kafka.bootstrap}
+    locks = [KafkaLock(settings, topic, topic, 6, lambda: None) for _ in range(2)]
+    try:
+        wait_for(
+            lambda: sum(lock.is_held() for lock in locks) == 1 and not any(lock.error for lock in locks), "one", 30
+        )
+        holder = next(lock for lock in locks if lock.is_held())
+        holder.step_back()
+        wait_for(lambda: any(lock.is_held() for lock in locks if lock is not holder), "the other one holds it", 30)
+        assert not holder.is_held()
+    finally:
+        for lock in locks:
+            lock.close()

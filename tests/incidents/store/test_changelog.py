@@ -15,7 +15,6 @@ from warren.demo.workload.topics import admin
 from warren.errors import ReplicationError
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.rows import RowChange
-from warren.notify.locks import KafkaLock
 
 STORM = {
     "id": "s1", "listener": "hook", "cluster": "c", "channel": "#c", "opened_ms": 1, "grown_ms": 2,
@@ -95,20 +94,3 @@ def test_a_new_writer_fences_the_one_before(kafka: Kafka, changelog: Changelog, 
         changelog.write([RowChange("storms", "late", STORM)])
     assert {change.key for change in read(other)} == {"before", "after"}
     other.close()
-
-
-def test_a_topic_with_several_partitions_has_one_lock(kafka: Kafka, topic: str) -> None:
-    create(kafka, topic, partitions=4)
-    settings = {"bootstrap.servers": kafka.bootstrap}
-    locks = [KafkaLock(settings, topic, f"lock-{topic}", 6, lambda: None) for _ in range(2)]
-    try:
-        wait_for(
-            lambda: sum(lock.is_held() for lock in locks) == 1 and not any(lock.error for lock in locks), "one", 30
-        )
-        holder = next(lock for lock in locks if lock.is_held())
-        holder.step_back()
-        wait_for(lambda: any(lock.is_held() for lock in locks if lock is not holder), "the other one holds it", 30)
-        assert not holder.is_held()
-    finally:
-        for lock in locks:
-            lock.close()
