@@ -22,7 +22,7 @@ from warren.demo.workload import create_topics
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import SinkWorker, Writer
+from warren.sinks.worker import RequestSinkWorker, Writer
 
 PARTITIONS = 100_000
 INTERVALS = 3
@@ -67,7 +67,7 @@ def _kafka(parts: ExitStack) -> tuple[Sink, Writer]:
 def _measured(root: Path, begin: Callable[[ExitStack], tuple[Sink, Writer]], now_ms: int) -> dict[str, object]:
     with ExitStack() as parts:
         sink, writer = begin(parts)
-        worker = SinkWorker(sink, writer, root)
+        worker = RequestSinkWorker(sink, writer, root)
         kept, delivered, used, size = [], [], [], 0
         for interval in range(INTERVALS):
             at_ms = now_ms + interval * 1000

@@ -24,7 +24,9 @@ def write_new(path: Path, content: bytes | memoryview) -> None:
 
 def replace_file(path: Path, content: bytes | memoryview, *, is_durable: bool = True) -> None:
     """Write or replace a file as a whole: readers, and if durable a restart, see the old content or the new."""
-    draft = _draft(path)
+    draft = path.with_name(f"{path.name}.draft")
+    # A crash may have left it.
+    draft.unlink(missing_ok=True)
     try:
         if is_durable:
             write_new(draft, content)
@@ -39,14 +41,10 @@ def replace_file(path: Path, content: bytes | memoryview, *, is_durable: bool = 
 
 def create_exclusively(path: Path, content: bytes | memoryview) -> None:
     """Create a file as a whole; FileExistsError when another process was first, FileNotFoundError without its draft."""
-    draft = _draft(path)
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.draft")
     write_new(draft, content)
     try:
         os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
     sync(path.parent)
-
-
-def _draft(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.draft")

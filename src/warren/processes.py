@@ -1,4 +1,4 @@
-"""A process beside this one: its log comes here, it is started again when it dies, and it ends with us."""
+"""A child process under supervision: it logs to this process, is restarted when it dies, and ends with this one."""
 
 import contextlib
 import logging
@@ -18,130 +18,133 @@ from warren.logs import PipeHandler
 
 log = logging.getLogger(__name__)
 
-STOP_S = 6.0
+STOP_TIMEOUT_S = 6.0
 RESTARTS = Backoff(first_s=1.0, longest_s=10.0)
 HEALTHY_S = 60.0
 """A process that ran for so long is restarted as if it had never failed."""
 
-Tell = Callable[[object], None]
-Main = Callable[[Connection, Tell, Any], None]
-"""What a process does: it ends when its parent says a word or is gone, and may tell the parent something."""
+Send = Callable[[object], None]
+"""Sends a message to the parent."""
+Main = Callable[[Connection, Send, Any], None]
+"""The main function of a child: it returns when its connection to the parent becomes readable or is closed."""
 
 
 def _main(main: Main, argument: Any, connection: Connection, level: int) -> None:  # noqa: ANN401
-    # Ctrl-C reaches every process of a terminal; when to stop is for the parent to say.
+    # Ctrl-C reaches every process of a terminal, but the parent decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lock = threading.Lock()
 
-    def tell(what: object) -> None:
+    def send(message: object) -> None:
         with lock:
-            connection.send(what)
+            connection.send(message)
 
     root = logging.getLogger()
-    root.handlers[:] = [PipeHandler(tell)]
+    root.handlers[:] = [PipeHandler(send)]
     root.setLevel(level)
     try:
-        main(connection, tell, argument)
+        main(connection, send, argument)
     except WarrenError as error:
-        tell(error)
+        send(error)
     os._exit(0)
 
 
 class SupervisedProcess:
-    """Keeps a process running beside this one."""
+    """Runs `main(connection, send, argument)` in a child process, and runs it again when the child dies.
+
+    `on_message` gets what the child sends, `may_restart` decides whether a dead child is restarted, and `on_restart` is
+    called after each restart.
+    """
 
     def __init__(
         self,
         name: str,
         main: Main,
         argument: Any,  # noqa: ANN401
-        on_said: Callable[[object], None] = lambda _: None,
-        may_again: Callable[[], bool] = lambda: True,
+        on_message: Callable[[object], None] = lambda _: None,
+        may_restart: Callable[[], bool] = lambda: True,
         on_restart: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
-        self._run = (main, argument)
-        self._on_said = on_said
-        self._may_again = may_again
+        self._target = (main, argument)
+        self._on_message = on_message
+        self._may_restart = may_restart
         self._on_restart = on_restart
         self._context = multiprocessing.get_context("spawn")
         self._closed = threading.Event()
         self._spawning = threading.Lock()
         self._sending = threading.Lock()
-        self.trouble: WarrenError | None = None
+        self.error: WarrenError | None = None
+        """The error that the last child ended with."""
         self.ended = threading.Event()
-        """The process is gone, and is not started again."""
+        """The child is gone and is not restarted."""
         self._process, self._connection = self._spawn()
-        self._watch = threading.Thread(target=self._keep, name=name, daemon=True)
-        self._watch.start()
+        self._supervisor = threading.Thread(target=self._supervise, name=name, daemon=True)
+        self._supervisor.start()
 
     def _spawn(self) -> tuple[BaseProcess, Connection]:
-        mine, theirs = self._context.Pipe()
-        arguments = (*self._run, theirs, logging.getLogger().level)
+        ours, theirs = self._context.Pipe()
+        arguments = (*self._target, theirs, logging.getLogger().level)
         process = self._context.Process(target=_main, args=arguments, name=f"warren {self._name}", daemon=True)
         process.start()
         theirs.close()
-        return process, mine
+        return process, ours
 
     @property
     def pid(self) -> int | None:
-        """The process that runs at the moment."""
+        """The id of the current child."""
         return self._process.pid
 
-    def _keep(self) -> None:
+    def _supervise(self) -> None:
         failures = 0
         while True:
-            began = time.monotonic()
-            self.trouble = self._listen()
+            started = time.monotonic()
+            self.error = self._receive_all()
             self._process.join()
-            if self._closed.is_set() or not self._may_again():
-                self.ended.set()
-                return
-            failures = failures if time.monotonic() - began < HEALTHY_S else 0
+            if self._closed.is_set() or not self._may_restart():
+                break
+            failures = failures if time.monotonic() - started < HEALTHY_S else 0
             wait_s = RESTARTS.wait_s(failures)
             failures += 1
-            why = self.trouble or self._process.exitcode
-            log.error("the %s ended (%s); again in %.0f s", self._name, why, wait_s)
+            cause = self.error or f"exit code {self._process.exitcode}"
+            log.error("the %s ended (%s); it is restarted in %.0f s", self._name, cause, wait_s)
             self._closed.wait(wait_s)
             with self._spawning:
                 if self._closed.is_set():
-                    self.ended.set()
-                    return
+                    break
                 self._process, self._connection = self._spawn()
             self._on_restart()
+        self.ended.set()
 
-    def _listen(self) -> WarrenError | None:
-        """Take what the process says until it says no more, and give what it ended of, if it says."""
-        trouble = None
+    def _receive_all(self) -> WarrenError | None:
+        """Receive messages until the child ends, and return the error that it ended with, if it sent one."""
+        last_error = None
         while True:
             try:
-                said = self._connection.recv()
+                message = self._connection.recv()
             except (EOFError, OSError):
-                return trouble
-            if isinstance(said, logging.LogRecord):
-                if said.levelno >= logging.getLogger().level:
-                    logging.getLogger(said.name).handle(said)
-            elif isinstance(said, WarrenError):
-                trouble = said
+                return last_error
+            if isinstance(message, logging.LogRecord):
+                if message.levelno >= logging.getLogger().level:
+                    logging.getLogger(message.name).handle(message)
+            elif isinstance(message, WarrenError):
+                last_error = message
             else:
-                self._on_said(said)
+                self._on_message(message)
 
     def send(self, message: object) -> None:
-        """Send a message to the process that runs now; one that has just ended does not get it."""
+        """Send a message to the current child; a child that has just ended does not get it."""
         with self._sending, contextlib.suppress(OSError):
             self._connection.send(message)
 
     def kill(self) -> None:
-        """Kill the process, which is then started again."""
+        """Kill the child, which is then restarted."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process; one that does not is killed."""
+        """Terminate the child; kill it if it does not end in time."""
         with self._spawning:
             self._closed.set()
-        if self._process.is_alive():
-            self._process.terminate()
-            self._watch.join(STOP_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._watch.join(STOP_S)
+        for end in (self._process.terminate, self._process.kill):
+            if self._process.is_alive():
+                end()
+                self._supervisor.join(STOP_TIMEOUT_S)

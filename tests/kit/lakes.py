@@ -20,7 +20,7 @@ from warren.sinks.lake.commits import OffsetsTopic
 from warren.sinks.lake.parquet import ParquetTables
 from warren.sinks.lake.progress import Progress, write_progress
 from warren.sinks.lake.session import CONF
-from warren.sinks.lake.tables import Table
+from warren.sinks.lake.tables import LakeTable
 from warren.sinks.lake.worker import LakeWorker
 
 MINUTE = 60_000
@@ -54,9 +54,9 @@ def interrupted_job(instant: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
     """Interrupt the job of a lake as a crash does: "groups appended", all "written", or that "recorded" as well."""
     append, record = ParquetTables.append, write_progress
 
-    def append_and_stop(self: ParquetTables, table: Table, *arguments: Any, **options: Any) -> None:
+    def append_and_stop(self: ParquetTables, table: LakeTable, *arguments: Any, **options: Any) -> None:
         append(self, table, *arguments, **options)
-        if instant == "groups appended" and table == Table.GROUPS:
+        if instant == "groups appended" and table == LakeTable.GROUPS:
             raise KeyboardInterrupt
 
     def record_and_stop(folder: Path, progress: Progress) -> None:
@@ -98,13 +98,13 @@ class Lake:
         self.clock_ms = at_ms
         self.worker.sample(at_ms)
 
-    def rows(self, table: Table) -> list[dict[str, Any]]:
+    def rows(self, table: LakeTable) -> list[dict[str, Any]]:
         """A table as anybody reads it."""
         read = ds.dataset(self.path / table, partitioning="hive", exclude_invalid_files=True)
         rows: list[dict[str, Any]] = read.to_table().to_pylist()
         return rows
 
-    def files(self, table: Table) -> list[Path]:
+    def files(self, table: LakeTable) -> list[Path]:
         """The files of a table."""
         return sorted((self.path / table).rglob("*.parquet"))
 

@@ -286,18 +286,18 @@ def requests_for(writer: Writer, points: Points, tags: Mapping[str, str], at_ms:
 
 def deliver(writer: Writer, points: Points, tags: Mapping[str, str], at_ms: int) -> None:
     """Write points, all of which must be taken at once."""
-    for place, request in enumerate(requests_for(writer, points, tags, at_ms)):
-        assert writer.deliver(request, at_ms * 100_000 + place) is None
+    for position, request in enumerate(requests_for(writer, points, tags, at_ms)):
+        assert writer.deliver(request, at_ms * 100_000 + position) is None
 
 
 def deliver_all(writer: Writer, requests: Iterable[bytes]) -> tuple[int, int]:
     """Deliver requests as a sink does, each until it is taken; gives how many, and how often the server was away."""
     count = away = 0
-    for place, request in enumerate(requests):
+    for position, request in enumerate(requests):
         left: bytes | None = request
         while left is not None:
             try:
-                rest = writer.deliver(left, place)
+                rest = writer.deliver(left, position)
                 left = None if rest is None else gzip.compress(rest)
             except BusyError:
                 away += 1

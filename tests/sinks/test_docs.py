@@ -9,7 +9,7 @@ import pytest
 from tests.config.written import SMALLEST, loaded
 from tests.kit.demos import ROOT, readme_blocks
 from tests.kit.verdicts import Verdicts
-from tests.sinks.test_verdict_changes import STALL, Teller
+from tests.sinks.test_verdict_changes import STALL, Feed
 from warren.config.section import keys_of
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink
 
@@ -36,6 +36,6 @@ def test_every_key_that_is_the_same_exists() -> None:
 def test_a_message_of_a_change_is_as_it_is_shown(tmp_path: Path) -> None:
     [example] = readme_blocks("json", DOCS)
     shown = json.loads(example)
-    *_, told = Teller().tell(Verdicts(tmp_path).publish({"local": {"billing": STALL}}))
+    *_, told = Feed().send(Verdicts(tmp_path).publish({"local": {"billing": STALL}}))
     assert list(shown) == list(told)
     assert list(shown["worst"]) == list(told["worst"])

@@ -170,7 +170,7 @@ def test_a_template_that_is_there_stays_unless_told_otherwise(
 def test_documents_wait_while_the_template_is_refused(search: SearchServer) -> None:
     search.ask("PUT", "/_index_template/rival", {"index_patterns": ["rivals-*"], "priority": 500})
     with writing(search, "rivals") as writer:
-        with pytest.raises(BusyError, match="the template of indices is refused"):
+        with pytest.raises(BusyError, match="the index template is refused"):
             deliver(writer, points("g"), {}, AT_MS)
         assert httpx.get(f"{search.url}/rivals-{DAY}").status_code == httpx.codes.NOT_FOUND
         search.ask("DELETE", "/_index_template/rival")

@@ -19,8 +19,8 @@ from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics
 from warren.errors import BusyError
 from warren.sinks.kafka import HEADER, KafkaWriter
-from warren.sinks.spool import Spool
-from warren.sinks.worker import SinkWorker
+from warren.sinks.spool import RequestSpool
+from warren.sinks.worker import RequestSinkWorker
 
 PARTITIONS = 2
 
@@ -33,10 +33,10 @@ def writing(kafka: Kafka, topic: str, name: str | None = None) -> Iterator[Kafka
         yield writer
 
 
-def send(writer: KafkaWriter, group: str, place: int) -> None:
+def send(writer: KafkaWriter, group: str, position: int) -> None:
     """Deliver a request of one record."""
     [request] = requests_for(writer, points(group), {}, AT_MS)
-    writer.deliver(request, place)
+    writer.deliver(request, position)
 
 
 @contextmanager
@@ -109,11 +109,11 @@ def test_records_are_as_telegraf_makes_them_by_cluster_and_group(kafka: Kafka, t
             {
                 "name": "burrow_partition",
                 "tags": {"cluster": "c", "group": name, "partition": "0", "host": 'a "host"'},
-                "fields": {"status": "OK", **({"owner": name} if name else {}), "lag": 7, "offset": place},
+                "fields": {"status": "OK", **({"owner": name} if name else {}), "lag": 7, "offset": position},
                 "timestamp": AT_MS // 1000,
             },
         )
-        for place, name in enumerate(ODD)
+        for position, name in enumerate(ODD)
     ]
 
 
@@ -125,15 +125,15 @@ def test_a_topic_is_made_by_its_first_record(kafka: Kafka) -> None:
 
 def test_what_comes_twice_is_there_once(kafka: Kafka, topic: str) -> None:
     with writing(kafka, topic) as writer:
-        for group, place in (("a", 1), ("a", 1), ("b", 2), ("a", 1), ("b", 2)):
-            send(writer, group, place)
+        for group, position in (("a", 1), ("a", 1), ("b", 2), ("a", 1), ("b", 2)):
+            send(writer, group, position)
     assert groups(kafka, topic) == ["a", "b"]
 
 
 def test_a_new_writer_sends_nothing_again_and_goes_on(kafka: Kafka, topic: str) -> None:
-    for group, place in (("a", 1), ("a", 1), ("b", 2), ("c", 3)):
+    for group, position in (("a", 1), ("a", 1), ("b", 2), ("c", 3)):
         with writing(kafka, topic) as writer:
-            send(writer, group, place)
+            send(writer, group, position)
     assert groups(kafka, topic) == ["a", "b", "c"]
 
 
@@ -157,12 +157,12 @@ def test_what_was_not_committed_is_sent_anew(kafka: Kafka, topic: str) -> None:
     assert groups(kafka, topic) == ["a"]
 
 
-def test_transactions_that_were_given_up_do_not_hide_the_last_place(kafka: Kafka, topic: str) -> None:
+def test_transactions_that_were_given_up_do_not_hide_the_last_position(kafka: Kafka, topic: str) -> None:
     with writing(kafka, topic) as writer:
         send(writer, "a", 1)
     with producing(kafka, f"warren-sink-{topic}") as dead:
-        for place in range(2, 32):
-            begin(dead, topic, f"{topic}/{place}", records=10)
+        for position in range(2, 32):
+            begin(dead, topic, f"{topic}/{position}", records=10)
             dead.abort_transaction(30)
     with writing(kafka, topic) as writer:
         send(writer, "a", 1)
@@ -170,7 +170,7 @@ def test_transactions_that_were_given_up_do_not_hide_the_last_place(kafka: Kafka
     assert groups(kafka, topic) == ["a", "b"]
 
 
-def test_an_open_transaction_of_another_does_not_hide_the_last_place(kafka: Kafka, topic: str) -> None:
+def test_an_open_transaction_of_another_does_not_hide_the_last_position(kafka: Kafka, topic: str) -> None:
     with producing(kafka, f"another-{topic}") as another, writing(kafka, topic) as writer:
         send(writer, "a", 1)
         begin(another, topic, "another/1")
@@ -207,16 +207,16 @@ class Telling:
         """A new process: the old one is not asked, as after kill -9."""
         sink = KafkaSink("telling", topic=f"{self.topic}-metrics", changes_topic=self.topic)
         settings = {"bootstrap.servers": self.kafka.bootstrap}
-        self.worker = SinkWorker(
+        self.worker = RequestSinkWorker(
             sink,
             KafkaWriter(sink, settings),
             self.verdicts.root,
-            changes=KafkaWriter(sink, settings, of_changes=True),
+            changes=KafkaWriter(sink, settings, are_changes=True),
         )
 
     def judge(self, **groups: Any) -> None:
         self.verdicts.publish({"one": groups})
-        self.worker.follow()
+        self.worker.poll_changes()
 
     def deliver(self) -> None:
         while self.worker.deliver_next():
@@ -241,7 +241,7 @@ def test_changes_are_told_once_though_a_crash_repeats_their_delivery(
         telling.judge(a=a, b=OK)
         with monkeypatch.context() as crash:
             # Killed between the commit of the transaction and the end of its request.
-            crash.setattr(Spool, "done", lambda *_: 1 / 0)
+            crash.setattr(RequestSpool, "done", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 telling.deliver()
         telling.begin()

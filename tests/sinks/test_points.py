@@ -37,7 +37,7 @@ def rows(points: list[Points], name: str) -> Rows:
     found: Rows = []
     for one in points:
         if one.name == name:
-            columns = {**one.tags, **one.words}
+            columns = {**one.tags, **one.texts}
             for place in range(len(one)):
                 row = {key: column[place].as_py() for key, column in columns.items()}
                 row |= {key: int(column[place]) for key, column in one.numbers.items()}

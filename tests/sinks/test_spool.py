@@ -5,30 +5,29 @@ from pathlib import Path
 
 import pytest
 
-from warren.sinks.intervals import Backlog
-from warren.sinks.spool import Spool
+from warren.sinks.spool import Backlog, RequestSpool
 
 
-def taken(spool: Spool) -> list[tuple[int, bytes]]:
+def taken(spool: RequestSpool) -> list[tuple[int, bytes]]:
     found = []
-    while batch := spool.next():
-        found.append((batch.at_ms, gzip.decompress(batch.read())))
-        spool.done(batch)
+    while request := spool.next():
+        found.append((request.at_ms, gzip.decompress(request.read())))
+        spool.done(request)
     return found
 
 
 def test_requests_come_in_the_order_of_their_intervals(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 1_000_000)
+    spool = RequestSpool(tmp_path, 1_000_000)
     spool.put(20_000, [b"c", b"d"])
     spool.put(10_000, [b"a", b"b"])
-    places = []
+    positions = []
     assert spool.backlog().intervals == 2
-    again = Spool(tmp_path, 1_000_000)
-    while batch := again.next():
-        places.append(batch.place)
-        again.done(batch)
-    assert places == sorted(places)
-    assert len(set(places)) == 4
+    again = RequestSpool(tmp_path, 1_000_000)
+    while request := again.next():
+        positions.append(request.position)
+        again.done(request)
+    assert positions == sorted(positions)
+    assert len(set(positions)) == 4
     assert again.backlog() == Backlog()
 
 
@@ -37,17 +36,17 @@ def test_half_an_interval_is_none(tmp_path: Path) -> None:
         yield b"a"
         raise OSError("no room")
 
-    spool = Spool(tmp_path, 1_000_000)
+    spool = RequestSpool(tmp_path, 1_000_000)
     with pytest.raises(OSError, match="no room"):
         spool.put(10_000, failing())  # type: ignore[arg-type]
     assert not spool.has(10_000)
     (tmp_path / "000000000020000.draft").mkdir()
-    assert taken(Spool(tmp_path, 1_000_000)) == []
+    assert taken(RequestSpool(tmp_path, 1_000_000)) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_oldest_make_room(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 250)
+    spool = RequestSpool(tmp_path, 250)
     body = bytes(range(100))
     dropped = [spool.put(number * 1000, [body]) for number in range(1, 6)]
     assert sum(dropped) == 5 - spool.backlog().intervals
@@ -55,55 +54,55 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
 
 
 def test_one_that_is_too_large_by_itself_is_kept_all_the_same(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 1)
+    spool = RequestSpool(tmp_path, 1)
     spool.put(1000, [b"a" * 1000])
     assert [at for at, _ in taken(spool)] == [1000]
 
 
 def test_what_was_taken_in_part_goes_on_with_the_rest(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 1_000_000)
+    spool = RequestSpool(tmp_path, 1_000_000)
     spool.put(1000, [b"ab", b"c"])
-    batch = spool.next()
-    assert batch is not None
-    spool.replace(batch, b"b")
-    assert taken(Spool(tmp_path, 1_000_000)) == [(1000, b"b"), (1000, b"c")]
+    request = spool.next()
+    assert request is not None
+    spool.replace(request, b"b")
+    assert taken(RequestSpool(tmp_path, 1_000_000)) == [(1000, b"b"), (1000, b"c")]
 
 
-def test_a_note_comes_and_stays_with_its_interval_until_the_next(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 1_000_000)
-    assert spool.note() is None
+def test_a_cursor_stays_with_its_interval_until_the_next(tmp_path: Path) -> None:
+    spool = RequestSpool(tmp_path, 1_000_000)
+    assert spool.cursor() is None
     spool.put(1000, [b"a"], b"first")
     spool.put(2000, [b"b"])
     assert taken(spool) == [(1000, b"a"), (2000, b"b")]
     assert spool.backlog() == Backlog()
-    assert Spool(tmp_path, 1_000_000).note() == b"first"
+    assert RequestSpool(tmp_path, 1_000_000).cursor() == b"first"
     spool.put(3000, [b"c"], b"second")
-    assert spool.note() == b"second"
+    assert spool.cursor() == b"second"
     assert taken(spool) == [(3000, b"c")]
     assert [path.name for path in tmp_path.glob("0*")] == ["000000000003000"]
 
 
-def test_a_note_of_half_an_interval_is_none(tmp_path: Path) -> None:
+def test_a_cursor_of_an_incomplete_interval_is_not_stored(tmp_path: Path) -> None:
     def failing() -> object:
         yield b"a"
         raise OSError("no room")
 
-    spool = Spool(tmp_path, 1_000_000)
+    spool = RequestSpool(tmp_path, 1_000_000)
     spool.put(1000, [b"a"], b"first")
     with pytest.raises(OSError, match="no room"):
         spool.put(2000, failing(), b"second")  # type: ignore[arg-type]
-    assert spool.note() == b"first"
+    assert spool.cursor() == b"first"
 
 
-def test_places_rise_though_the_clock_is_set_back(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, 1000)
+def test_positions_rise_though_the_clock_is_set_back(tmp_path: Path) -> None:
+    spool = RequestSpool(tmp_path, 1000)
     spool.put(5000, [b"first"])
     first = spool.next()
     assert first is not None
     spool.done(first)
-    spool = Spool(tmp_path, 1000)
+    spool = RequestSpool(tmp_path, 1000)
     spool.put(3000, [b"second"])
     second = spool.next()
     assert second is not None
-    assert second.place > first.place
+    assert second.position > first.position
     assert spool.backlog().intervals == 1

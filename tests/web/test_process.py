@@ -76,7 +76,7 @@ def test_it_is_closed_while_it_waits_to_come_back(server: WebServer, caplog: pyt
     server.urls()
     pid = server.pid
     kill(pid)
-    within(lambda: "again in 1 s" in caplog.text, "it waits")
+    within(lambda: "it is restarted in 1 s" in caplog.text, "it waits")
     server.close()
     within(lambda: not is_kept(), "nobody is left to start it", 0.8)
     assert (server.pid, is_there(pid)) == (pid, False)
@@ -112,7 +112,7 @@ def test_it_comes_back_when_it_is_killed_and_ends_when_it_is_closed(
     server.urls()
     kill(first)
     within(lambda: server.pid != first and is_answering(Client(server.urls()[0])), "it is back", 20)
-    assert "the web server ended (-9); again in 1 s" in caplog.text
+    assert "the web server ended (exit code -9); it is restarted in 1 s" in caplog.text
     began, second = time.monotonic(), server.pid
     server.close()
     assert time.monotonic() - began < 5
@@ -131,7 +131,7 @@ def test_it_comes_back_even_if_its_address_is_taken_for_a_while(
     with contextlib.closing(WebServer(config)) as server:
         assert server.urls() == [f"http://{address}"]
         kill(server.pid)
-        within(lambda: "the web server ended (-9)" in caplog.text, "it is dead")
+        within(lambda: "the web server ended (exit code -9)" in caplog.text, "it is dead")
         with socket.create_server(("127.0.0.1", int(address.rpartition(":")[2]))):
             within(lambda: f"cannot listen at '{address}'" in caplog.text, "it says why not", 20)
             assert server.urls() == [f"http://{address}"]

@@ -1,6 +1,6 @@
-"""How sinks fare, as each of them says in a file of its own in the data directory."""
+"""The status of a sink, which it writes to a file in its folder of the data directory."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import orjson
@@ -13,44 +13,41 @@ FILE = "status.json"
 
 @dataclass(frozen=True, slots=True)
 class SinkStatus:
-    """What a sink has delivered, what waits, and why."""
+    """What a sink has delivered, what waits, and its last error."""
 
     name: str
     class_name: str
     noted_ms: int = 0
     sampled_ms: int | None = None
-    """The last interval that was taken up."""
+    """The newest interval that was sampled."""
     delivered_ms: int | None = None
-    """The last one that was delivered, at least in part."""
+    """The newest interval that was delivered, at least in part."""
     points: int = 0
-    """How many points an interval has."""
+    """Points of the newest interval."""
     waiting: int = 0
-    """Intervals that are not delivered yet."""
+    """Intervals in the spool."""
     waiting_bytes: int = 0
     oldest_ms: int | None = None
     dropped: int = 0
-    """Intervals that had to make room for newer ones, since it runs."""
+    """Intervals dropped from a full spool, since the sink started."""
     refused: int = 0
-    """Requests that the server will never take, since it runs."""
+    """Requests that the server refused, since the sink started."""
     trouble: str = ""
-
-    def changed(self, **changes: int | str | None) -> "SinkStatus":
-        """The same, with some things as they are now."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+    """The last error, empty when the last attempt succeeded."""
 
 
 def sink_folder(data_dir: Path, name: str) -> Path:
-    """Where a sink keeps what it has to send; its name may be of any characters."""
+    """The folder of a sink; its name may have any characters."""
     return data_dir / FOLDER / name.replace("%", "%25").replace("/", "%2F")
 
 
 def write_status(folder: Path, status: SinkStatus) -> None:
-    """Say how a sink fares; a reader sees the old words or the new ones."""
+    """Replace the status of a sink."""
     replace_file(folder / FILE, orjson.dumps(asdict(status)), is_durable=False)
 
 
 def read_status(data_dir: Path, name: str) -> SinkStatus | None:
-    """How a sink fares; None when it has not said anything yet."""
+    """The status of a sink; None when it has not written any yet."""
     try:
         return SinkStatus(**orjson.loads((sink_folder(data_dir, name) / FILE).read_bytes()))
     except (OSError, ValueError, TypeError):

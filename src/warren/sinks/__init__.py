@@ -1,1 +1,1 @@
-"""The edge out: what follows the snapshots and hands them on."""
+"""Sinks: they follow the snapshots and send lag to other systems."""

@@ -1,152 +1,155 @@
-"""The way out: what waits is delivered in order, again and again until it is taken; and how that goes."""
+"""Delivers what is in a spool, in order, each until the server takes or refuses it, and reports the status of it."""
 
 import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from warren.delivery.backoff import Backoff
 from warren.delivery.sink_status import SinkStatus, write_status
 from warren.errors import BusyError, RefusedError
-from warren.sinks.intervals import Intervals
-from warren.sinks.spool import Spool
+from warren.sinks.spool import IntervalSpool, RequestSpool
 
 log = logging.getLogger(__name__)
 
 BACKOFF = Backoff(first_s=1.0, longest_s=30.0)
-LOOK_S = 0.5
+POLL_S = 0.5
+MAX_ERROR_CHARS = 300
 
 
-def in_short(error: Exception) -> str:
-    """What went wrong, in a line: of an error of Java the cause, without where it passed through."""
+def short_message(error: Exception) -> str:
+    """An error in one line; of a Java error its cause, without the stack trace."""
     lines = str(error).splitlines() or [repr(error)]
-    caused = next((line.removeprefix(": ") for line in lines[1:] if line.startswith(": ")), lines[0])
-    return caused[:300]
+    cause = next((line.removeprefix(": ") for line in lines[1:] if line.startswith(": ")), lines[0])
+    return cause[:MAX_ERROR_CHARS]
 
 
-class Receiver(Protocol):
-    """Takes requests out of a spool to a server."""
+class RequestSender(Protocol):
+    """Sends spooled requests to a server."""
 
-    def deliver(self, request: bytes, place: int) -> bytes | None:
-        """Send a packed request; gives what of it is to be sent again, if not all was taken.
+    def deliver(self, request: bytes, position: int) -> bytes | None:
+        """Send a compressed request; returns the part of it that is to be sent again, uncompressed, if any.
 
-        The place of a request is higher than that of all before it, and always its own. RefusedError for one that will
-        never be taken, anything else for one that may be later.
+        `position` rises from request to request and belongs to this request alone. RefusedError says that the request
+        will never be taken; after any other error it is sent again.
         """
         ...
 
     def close(self) -> None:
-        """No more requests come."""
+        """Close the connections."""
         ...
 
 
-class Notes:
-    """How a sink fares, put down for those who ask: what waits, and what servers say."""
+class StatusReporter:
+    """Keeps the status of a sink over all of its spools, and writes it to a file for others to read."""
 
     def __init__(self, folder: Path, status: SinkStatus, clock_ms: Callable[[], int]) -> None:
         self._folder = folder
         self._status = status
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
-        self._troubles: dict[Intervals, str] = {}
+        self._errors: dict[IntervalSpool, str] = {}
 
-    def watch(self, waiting: Intervals) -> None:
-        """What waits there counts from now on."""
-        self._troubles[waiting] = ""
+    def add_spool(self, spool: IntervalSpool) -> None:
+        """Count what waits in a spool."""
+        self._errors[spool] = ""
 
-    def note(
-        self, of: Intervals, *, trouble: str | None = None, dropped: int = 0, refused: int = 0, **changes: int
+    def report(
+        self, spool: IntervalSpool, *, error: str | None = None, dropped: int = 0, refused: int = 0, **changes: int
     ) -> None:
-        """Something has happened to what waits."""
+        """Write the status after something happened to a spool; `error` is its new last error, empty for none."""
         with self._lock:
-            if trouble is not None:
-                self._troubles[of] = trouble
-            held = [waiting.backlog() for waiting in self._troubles]
-            self._status = self._status.changed(
-                noted_ms=self._clock_ms(),
-                waiting=sum(one.intervals for one in held),
-                waiting_bytes=sum(one.size for one in held),
-                oldest_ms=min((one.oldest_ms for one in held if one.oldest_ms is not None), default=None),
-                dropped=self._status.dropped + dropped,
-                refused=self._status.refused + refused,
-                trouble=next((one for one in self._troubles.values() if one), ""),
+            if error is not None:
+                self._errors[spool] = error
+            backlogs = [each.backlog() for each in self._errors]
+            fields: dict[str, Any] = {
+                "waiting": sum(backlog.intervals for backlog in backlogs),
+                "waiting_bytes": sum(backlog.size for backlog in backlogs),
+                "oldest_ms": min((b.oldest_ms for b in backlogs if b.oldest_ms is not None), default=None),
+                "dropped": self._status.dropped + dropped,
+                "refused": self._status.refused + refused,
+                "trouble": next(filter(None, self._errors.values()), ""),
                 **changes,
-            )
+            }
+            self._status = replace(self._status, noted_ms=self._clock_ms(), **fields)
             try:
                 write_status(self._folder, self._status)
-            except OSError as error:
-                # On a full disk nobody can be told, and delivering makes room.
-                log.warning("sink %s: how it fares could not be put down: %s", self._status.name, error)
+            except OSError as problem:
+                # Deliveries go on: on a full disk they make room.
+                log.warning("sink %s: its status could not be written: %s", self._status.name, problem)
 
 
 class Delivery(ABC):
-    """Delivers what waits."""
+    """Delivers what is in a spool."""
 
-    def __init__(self, name: str, waiting: Intervals, notes: Notes) -> None:
+    def __init__(self, name: str, spool: IntervalSpool, status: StatusReporter) -> None:
         self._name = name
-        self._waiting = waiting
-        self._notes = notes
-        notes.watch(waiting)
+        self.spool = spool
+        self._status = status
+        status.add_spool(spool)
 
     @abstractmethod
     def deliver_next(self) -> bool:
-        """Deliver what is next; says whether there was something."""
+        """Deliver what is next; returns whether there was anything to deliver."""
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing more is delivered."""
+        """Close the connections."""
 
     def run(self, stop: threading.Event) -> None:
         """Deliver until told to stop."""
         failures = 0
         while not stop.is_set():
             try:
-                is_done = self.deliver_next()
-                if failures:
-                    log.info("sink %s: its server takes what it missed", self._name)
-                failures = 0
-                if not is_done:
-                    stop.wait(LOOK_S)
-            except Exception as error:  # noqa: BLE001 - whatever it is, nothing is lost
+                has_delivered = self.deliver_next()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the spool keeps what was not delivered
+                message = short_message(error)
                 if not failures:
-                    log.warning("sink %s: %s; it is tried again", self._name, in_short(error))
-                self._notes.note(self._waiting, trouble=in_short(error))
+                    log.warning("sink %s: %s; trying again", self._name, message)
+                self._status.report(self.spool, error=message)
                 stop.wait(BACKOFF.wait_s(failures, error.wait_s if isinstance(error, BusyError) else 0.0))
                 failures += 1
+                continue
+            if failures:
+                log.info("sink %s: delivering again", self._name)
+            failures = 0
+            if not has_delivered:
+                stop.wait(POLL_S)
 
 
-class Requests(Delivery):
-    """Delivers the requests that a spool holds."""
+class RequestDelivery(Delivery):
+    """Delivers the requests of a spool."""
 
-    def __init__(self, name: str, receiver: Receiver, spool: Spool, notes: Notes) -> None:
-        super().__init__(name, spool, notes)
-        self._receiver = receiver
-        self._spool = spool
+    def __init__(self, name: str, sender: RequestSender, spool: RequestSpool, status: StatusReporter) -> None:
+        super().__init__(name, spool, status)
+        self._sender = sender
+        self._requests = spool
 
     def deliver_next(self) -> bool:
-        """Send the request whose turn it is; says whether there was one."""
-        batch = self._spool.next()
-        if batch is None:
+        """Send the oldest request; returns whether there was one."""
+        request = self._requests.next()
+        if request is None:
             return False
         try:
-            left = self._receiver.deliver(batch.read(), batch.place)
+            remainder = self._sender.deliver(request.read(), request.position)
         except FileNotFoundError:
-            # It had to make room.
+            # It was dropped to make room.
             return True
         except RefusedError as error:
-            log.error("sink %s: a request was refused, and is given up: %s", self._name, error)
-            self._spool.done(batch)
-            self._notes.note(self._spool, refused=1, trouble=str(error)[:300])
+            log.error("sink %s: a request was refused and is dropped: %s", self._name, error)
+            self._requests.done(request)
+            self._status.report(self.spool, refused=1, error=str(error)[:MAX_ERROR_CHARS])
             return True
-        if left is None:
-            self._spool.done(batch)
-            self._notes.note(self._spool, delivered_ms=batch.at_ms, trouble="")
-            return True
-        self._spool.replace(batch, left)
-        raise BusyError("the server has taken a part, and asks for the rest later")
+        if remainder is not None:
+            self._requests.replace(request, remainder)
+            raise BusyError("the server took a part of a request, the rest is sent again")
+        self._requests.done(request)
+        self._status.report(self.spool, delivered_ms=request.at_ms, error="")
+        return True
 
     def close(self) -> None:
-        """Nothing more is delivered."""
-        self._receiver.close()
+        """Close the connections."""
+        self._sender.close()

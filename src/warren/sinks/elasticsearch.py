@@ -1,4 +1,4 @@
-"""Elasticsearch and OpenSearch: documents that are made once, so that what is there already counts as delivered."""
+"""Elasticsearch and OpenSearch: documents are created once, and one that exists already counts as delivered."""
 
 import gzip
 import logging
@@ -17,17 +17,16 @@ from warren.sinks.points import Points
 
 log = logging.getLogger(__name__)
 
-DOCUMENTS = 5_000
-"""In one request."""
-IS_THERE = 409
+DOCUMENTS_PER_REQUEST = 5_000
+EXISTS = 409
 FILTER_PATH = "errors,items.*.status,items.*.error.type,items.*.error.reason"
-"""What of an answer is asked for."""
-TRY_AGAIN = frozenset({401, 403, 404, 408, 429, 500, 502, 503, 504})
-"""Of the moment, or until somebody mends an account, takes a block off an index, or makes one."""
+"""The parts of an answer that are used."""
+RETRIED = frozenset({401, 403, 404, 408, 429, 500, 502, 503, 504})
+"""Statuses of documents that may be taken later, also once somebody mends an account or an index."""
 
 
 class ElasticsearchWriter:
-    """Writes documents in bulk, and those again alone that were rejected for the moment."""
+    """Writes documents in bulk, and repeats only those that were rejected for now."""
 
     def __init__(self, sink: ElasticsearchSink) -> None:
         self._sink = sink
@@ -37,15 +36,15 @@ class ElasticsearchWriter:
         self._has_template = not sink.manage_template
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:
-        """Requests for points of one moment."""
-        for at in range(0, len(points), DOCUMENTS):
-            yield self._documents.bulk(points.some(at, min(at + DOCUMENTS, len(points))), tags, at_ms)
+        """Requests for points of one time."""
+        for batch in points.batches(DOCUMENTS_PER_REQUEST):
+            yield self._documents.bulk_request(batch, tags, at_ms)
 
-    def deliver(self, request: bytes, place: int) -> bytes | None:
-        """Send a packed request; gives what of it is to be sent again."""
-        del place
+    def deliver(self, request: bytes, position: int) -> bytes | None:
+        """Send a compressed request; returns the documents of it that are to be sent again."""
+        del position
         if not self._has_template:
-            self._make_template()
+            self._ensure_template()
         headers = {"Content-Type": "application/x-ndjson"}
         body = request
         if self._sink.enable_gzip:
@@ -53,18 +52,18 @@ class ElasticsearchWriter:
         else:
             body = gzip.decompress(request)
         answer = self._client.send("POST", "/_bulk", body, headers, query={"filter_path": FILTER_PATH})
-        said = orjson.loads(answer.content)
-        return _left(request, said["items"]) if said.get("errors") else None
+        result = orjson.loads(answer.content)
+        return _to_repeat(request, result["items"]) if result.get("errors") else None
 
-    def _make_template(self) -> None:
+    def _ensure_template(self) -> None:
         path = f"/_index_template/{self._sink.template_name}"
         exists = self._client.send("GET", path, accepted={HTTPStatus.NOT_FOUND}).is_success
         if not exists or self._sink.overwrite_template:
             try:
                 self._put_template(path)
             except RefusedError as error:
-                # It is no fault of the documents: they wait.
-                raise BusyError(f"the template of indices is refused: {error}") from None
+                # The documents are not to blame: they wait.
+                raise BusyError(f"the index template is refused: {error}") from None
         self._has_template = True
 
     def _put_template(self, path: str) -> None:
@@ -74,16 +73,16 @@ class ElasticsearchWriter:
         except RefusedError as error:
             if self._sink.lifecycle is None:
                 raise
-            log.warning("sink %s: the server has no lifecycles, or not this one: %s", self._sink.name, error)
+            log.warning("sink %s: the server does not know the lifecycle policy: %s", self._sink.name, error)
             self._client.send("PUT", path, orjson.dumps(template(self._sink, has_lifecycle=False)), headers)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._client.close()
 
 
 def template(sink: ElasticsearchSink, *, has_lifecycle: bool = True) -> dict[str, Any]:
-    """How fields are kept: names as keywords, numbers as whole numbers."""
+    """The index template: texts are keywords, numbers are long."""
     strings = {"match_mapping_type": "string", "mapping": {"type": "keyword", "ignore_above": 2048}}
     numbers = {"match_mapping_type": "long", "mapping": {"type": "long"}}
     settings: dict[str, Any] = {
@@ -95,9 +94,9 @@ def template(sink: ElasticsearchSink, *, has_lifecycle: bool = True) -> dict[str
     if sink.lifecycle is not None and has_lifecycle:
         key = "plugins.index_state_management.policy_id" if sink.class_name == "opensearch" else "lifecycle.name"
         settings[key] = sink.lifecycle
-    made: dict[str, Any] = {
+    body: dict[str, Any] = {
         "index_patterns": [re.sub(r"%[YmdH]([.-]?%[YmdH])*", "*", sink.index_name)],
-        # Above the templates that a server brings along.
+        # Above the templates that servers are shipped with.
         "priority": 500,
         "template": {
             "settings": {"index": settings},
@@ -107,18 +106,18 @@ def template(sink: ElasticsearchSink, *, has_lifecycle: bool = True) -> dict[str
             },
         },
     }
-    return {**made, "data_stream": {}} if sink.data_stream else made
+    return {**body, "data_stream": {}} if sink.data_stream else body
 
 
-def _left(request: bytes, items: Sequence[Mapping[str, Any]]) -> bytes | None:
-    """The lines of documents that may be taken later; those that never will are told of and left out."""
+def _to_repeat(request: bytes, items: Sequence[Mapping[str, Any]]) -> bytes | None:
+    """The lines of documents that may be taken later; those that never will be are logged and left out."""
     results = [next(iter(item.values())) for item in items]
-    again = [place for place, one in enumerate(results) if one["status"] in TRY_AGAIN]
-    lost = [one for one in results if one["status"] >= 400 and one["status"] not in (*TRY_AGAIN, IS_THERE)]
-    if lost:
-        error = lost[0].get("error", {})
-        log.error("%d documents were refused; the first: %s", len(lost), str(error.get("reason"))[:300])
-    if not again:
+    repeated = [index for index, result in enumerate(results) if result["status"] in RETRIED]
+    refused = [result for result in results if result["status"] >= 400 and result["status"] not in (*RETRIED, EXISTS)]
+    if refused:
+        error = refused[0].get("error", {})
+        log.error("%d documents were refused; the first: %s", len(refused), str(error.get("reason"))[:300])
+    if not repeated:
         return None
     lines = gzip.decompress(request).splitlines(keepends=True)
-    return b"".join(lines[2 * place] + lines[2 * place + 1] for place in again)
+    return b"".join(lines[2 * index] + lines[2 * index + 1] for index in repeated)

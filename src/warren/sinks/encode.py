@@ -14,41 +14,41 @@ from warren.domain.text_columns import as_text, bytes_of, joined, json_strings, 
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import Points
 
-_ODD_IN_TAGS = r"[\\,= \n\r\t\f\v]"
-_SPLIT_BY = {",": r"\,", "=": r"\=", " ": r"\ ", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f", "\v": r"\v"}
-_BEFORE_A_SIGN = re.compile(r"\\(?=[,= ]|\Z)")
+_ESCAPED_IN_TAGS = r"[\\,= \n\r\t\f\v]"
+_TAG_ESCAPES = {",": r"\,", "=": r"\=", " ": r"\ ", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f", "\v": r"\v"}
+_BACKSLASH_BEFORE_SPECIAL = re.compile(r"\\(?=[,= ]|\Z)")
 _WIDE_BACKSLASH = "\uff3c"
-_ODD_IN_WORDS = r'["\\\n\r]'
+_ESCAPED_IN_TEXTS = r'["\\\n\r]'
 
 
 def line_protocol(points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
-    """Lines for InfluxDB, in nanoseconds; a tag or a field without a value is left out."""
-    own_tags = _besides(points, own_tags)
+    """Lines for InfluxDB, in nanoseconds; tags and fields without a value are left out."""
+    own_tags = _without_point_tags(points, own_tags)
     own = "".join(f",{_tag(name)}={_tag(value)}" for name, value in sorted(own_tags.items()) if value)
     parts: list[str | pa.StringArray] = [f"{points.name}{own}"]
     for name, column in points.tags.items():
         parts.append(_unless_empty(column, joined(f",{name}=", _in_tags(column))))
     fields = [
-        *(_unless_empty(column, joined(f',{name}="', _in_words(column), '"')) for name, column in points.words.items()),
+        *(_unless_empty(column, joined(f',{name}="', _in_texts(column), '"')) for name, column in points.texts.items()),
         *(
             pc.if_else(pa.array(column == UNKNOWN), "", joined(f",{name}=", as_text(column), "i"))
             for name, column in points.numbers.items()
         ),
     ]
-    # All but the first of a point's fields have a comma before them.
-    found = joined(" ", pc.utf8_slice_codeunits(joined(*fields), 1), f" {at_ms}000000\n")
-    return bytes_of(joined(*parts, found))
+    # Each field begins with a comma; that of the first one goes.
+    tail = joined(" ", pc.utf8_slice_codeunits(joined(*fields), 1), f" {at_ms}000000\n")
+    return bytes_of(joined(*parts, tail))
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """How documents of Elasticsearch are addressed."""
+    """Encodes points as documents of Elasticsearch."""
 
     index: str
-    """With %Y, %m, %d and %H for the time."""
+    """The name of the index, with %Y, %m, %d and %H for the time."""
 
-    def bulk(self, points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
-        """A bulk request that makes each document once, however often it is sent."""
+    def bulk_request(self, points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
+        """A bulk request that creates each document once, however often it is sent."""
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
         index = orjson.dumps(moment.strftime(self.index)).decode()
         time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -61,13 +61,14 @@ class Documents:
 
 
 def ids_of(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa.StringArray:
-    """A name for each point that it alone has, always the same: 128 bits of what it is about, and its time."""
-    about = joined(
+    """A unique and stable id for each point: 128 bits of hash over its name and tags, and its time."""
+    identities = joined(
         orjson.dumps([points.name, *sorted(own_tags.items())]).decode(),
         *(part for column in points.tags.values() for part in ("\0", column)),
     ).to_numpy(zero_copy_only=False)
     halves = [
-        pd.util.hash_array(about, hash_key=key, categorize=False) for key in ("warren-points-a1", "warren-points-b2")
+        pd.util.hash_array(identities, hash_key=key, categorize=False)
+        for key in ("warren-points-a1", "warren-points-b2")
     ]
     return joined(*(pc.cast(pa.array(half), pa.string()) for half in halves), f"-{at_ms}")
 
@@ -81,21 +82,21 @@ def telegraf_json(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa
 
 
 def _tags(points: Points, own_tags: Mapping[str, str]) -> pa.StringArray:
-    own = orjson.dumps(_besides(points, own_tags)).decode()[1:-1]
+    own = orjson.dumps(_without_point_tags(points, own_tags)).decode()[1:-1]
     parts: list[str | pa.StringArray] = []
     for name, column in points.tags.items():
         parts += [f'{"," if parts else ""}"{name}":', json_strings(column)]
     return joined("{", *parts, f",{own}" if own else "", "}")
 
 
-def _besides(points: Points, own_tags: Mapping[str, str]) -> dict[str, str]:
-    """A sink's tags less those that points have themselves: no server takes a name twice."""
+def _without_point_tags(points: Points, own_tags: Mapping[str, str]) -> dict[str, str]:
+    """The tags of a sink, except those that the points have themselves: no server takes a name twice."""
     return {name: value for name, value in own_tags.items() if name not in points.tags}
 
 
 def _fields(points: Points) -> pa.StringArray:
     fields = [
-        *(_unless_empty(column, joined(f',"{name}":', json_strings(column))) for name, column in points.words.items()),
+        *(_unless_empty(column, joined(f',"{name}":', json_strings(column))) for name, column in points.texts.items()),
         *(
             pc.if_else(pa.array(column == UNKNOWN), "", joined(f',"{name}":', as_text(column)))
             for name, column in points.numbers.items()
@@ -109,16 +110,16 @@ def _unless_empty(column: pa.StringArray, text: pa.StringArray) -> pa.StringArra
 
 
 def _in_tags(column: pa.StringArray) -> pa.StringArray:
-    return replace_matching(column, column, _ODD_IN_TAGS, _tag)
+    return replace_matching(column, column, _ESCAPED_IN_TAGS, _tag)
 
 
 def _tag(text: str) -> str:
-    # A backslash takes a sign after it for its own, at the end the one that separates tags; none can be written there.
-    return "".join(_SPLIT_BY.get(sign, sign) for sign in _BEFORE_A_SIGN.sub(_WIDE_BACKSLASH, text))
+    # A backslash escapes what follows it, at the end of a tag the separator: line protocol cannot express it there.
+    return "".join(_TAG_ESCAPES.get(char, char) for char in _BACKSLASH_BEFORE_SPECIAL.sub(_WIDE_BACKSLASH, text))
 
 
-def _in_words(column: pa.StringArray) -> pa.StringArray:
+def _in_texts(column: pa.StringArray) -> pa.StringArray:
     def escaped(text: str) -> str:
         return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
 
-    return replace_matching(column, column, _ODD_IN_WORDS, escaped)
+    return replace_matching(column, column, _ESCAPED_IN_TEXTS, escaped)

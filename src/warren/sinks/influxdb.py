@@ -1,4 +1,4 @@
-"""InfluxDB, and whatever takes its line protocol: a point that comes twice is the same point."""
+"""InfluxDB, and whatever takes its line protocol: a point that is sent twice is stored once."""
 
 import gzip
 import logging
@@ -13,29 +13,28 @@ from warren.sinks.points import Points
 
 log = logging.getLogger(__name__)
 
-LINES = 10_000
-"""In one request."""
+LINES_PER_REQUEST = 10_000
 
 
 class InfluxWriter:
-    """Writes lines, to a database of version 1 or a bucket of version 2 and later."""
+    """Writes to a database of InfluxDB 1, or to a bucket of version 2 and later."""
 
     def __init__(self, sink: InfluxSink) -> None:
         self._sink = sink
         token = {"Authorization": f"Token {sink.token}"} if sink.token else {}
         self._client = HttpClient.for_sink(sink, token)
-        self._is_made = sink.skip_database_creation or sink.is_v2
+        self._has_database = sink.skip_database_creation or sink.is_v2
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:
-        """Requests for points of one moment."""
-        for at in range(0, len(points), LINES):
-            yield line_protocol(points.some(at, min(at + LINES, len(points))), tags, at_ms)
+        """Requests for points of one time."""
+        for batch in points.batches(LINES_PER_REQUEST):
+            yield line_protocol(batch, tags, at_ms)
 
-    def deliver(self, request: bytes, place: int) -> bytes | None:
-        """Send a packed request."""
-        del place
-        if not self._is_made:
-            self._make()
+    def deliver(self, request: bytes, position: int) -> bytes | None:
+        """Send a compressed request."""
+        del position
+        if not self._has_database:
+            self._create_database()
         sink = self._sink
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if sink.content_encoding == "gzip":
@@ -50,19 +49,19 @@ class InfluxWriter:
         path = "/api/v2/write" if sink.is_v2 else "/write"
         answer = self._client.send("POST", path, request, headers, query=query, accepted={HTTPStatus.NOT_FOUND})
         if not answer.is_success:
-            self._is_made = sink.skip_database_creation or sink.is_v2
+            self._has_database = sink.skip_database_creation or sink.is_v2
             raise BusyError(f"the server answered 404: {answer.text[:200]}")
         return None
 
-    def _make(self) -> None:
+    def _create_database(self) -> None:
         name = self._sink.database.replace("\\", "\\\\").replace('"', '\\"')
         try:
             self._client.send("POST", "/query", query={"q": f'CREATE DATABASE "{name}"'})
         except (RefusedError, BusyError) as error:
-            # Who may only write, may well write to one that is there.
-            log.warning("sink %s: the database %s was not made: %s", self._sink.name, self._sink.database, error)
-        self._is_made = True
+            # An account that may only write can do so if the database exists.
+            log.warning("sink %s: database %s could not be created: %s", self._sink.name, self._sink.database, error)
+        self._has_database = True
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._client.close()

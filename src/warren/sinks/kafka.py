@@ -1,7 +1,7 @@
-"""A topic of Kafka: telegraf's JSON, or changes of verdicts, by cluster and group; each record once.
+"""A Kafka topic: telegraf's JSON, or changes of verdicts, keyed by cluster and group; each record exactly once.
 
-A request is one transaction, and every record of it says which request it is of. After a crash, or an answer that never
-came, the ends of the topic tell which request was the last, and what is there already is not sent again.
+A request is one transaction, and a header of each record has the position of its request. After a crash or a lost
+answer, the last records of the topic show which request was the last, and requests up to it are not sent again.
 """
 
 import gzip
@@ -15,58 +15,56 @@ from warren.errors import BusyError
 from warren.sinks.encode import telegraf_json
 from warren.sinks.points import Points
 
-RECORDS = 20_000
-"""In one transaction."""
-WAIT_S = 30.0
-HEADER, HEADER_OF_CHANGES = "warren", "warren-changes"
+RECORDS_PER_TRANSACTION = 20_000
+TIMEOUT_S = 30.0
+HEADER, CHANGES_HEADER = "warren", "warren-changes"
 _KEYS = ("cluster", "group")
 
 
 class KafkaWriter:
-    """Writes records in transactions, those of points to one topic or those of changes to another."""
+    """Writes records in transactions: points to `topic`, or changes of verdicts to `changes-topic`."""
 
-    def __init__(self, sink: KafkaSink, settings: Mapping[str, str], *, of_changes: bool = False) -> None:
-        topic = sink.changes_topic if of_changes else sink.topic
+    def __init__(self, sink: KafkaSink, settings: Mapping[str, str], *, are_changes: bool = False) -> None:
+        topic = sink.changes_topic if are_changes else sink.topic
         assert topic is not None
         self._sink = sink
         self._topic = topic
-        self._header = HEADER_OF_CHANGES if of_changes else HEADER
-        self._name = f"warren-{'changes' if of_changes else 'sink'}-{sink.name}"
+        self._header = CHANGES_HEADER if are_changes else HEADER
+        self._name = f"warren-{'changes' if are_changes else 'sink'}-{sink.name}"
         self._settings = {**settings, "log_level": "3"}
         self._producer: Producer | None = None
-        self._done = -1
+        self._last_position = -1
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[bytes | memoryview]:
-        """Requests for points of one moment: a line a record, its key and its value with a tab between."""
-        for at in range(0, len(points), RECORDS):
-            some = points.some(at, min(at + RECORDS, len(points)))
-            names = [json_strings(some.tags[name]) for name in _KEYS if name in some.tags]
+        """Requests for points of one time: one line per record, its key and its value separated by a tab."""
+        for batch in points.batches(RECORDS_PER_TRANSACTION):
+            names = [json_strings(batch.tags[name]) for name in _KEYS if name in batch.tags]
             key = joined("[", *[part for name in names for part in (name, ",")][:-1], "]")
-            yield bytes_of(joined(key, "\t", telegraf_json(some, tags, at_ms), "\n"))
+            yield bytes_of(joined(key, "\t", telegraf_json(batch, tags, at_ms), "\n"))
 
-    def deliver(self, request: bytes, place: int) -> None:
-        """Send a packed request, unless it is there already."""
+    def deliver(self, request: bytes, position: int) -> None:
+        """Send a compressed request, unless the topic has it already."""
         try:
             if self._producer is None:
                 self._begin()
-            if place > self._done:
-                self._send(gzip.decompress(request).splitlines(), place)
+            if position > self._last_position:
+                self._send(gzip.decompress(request).splitlines(), position)
         except KafkaException as error:
-            # What has become of it the topic will tell.
+            # Whether it was written is read from the topic.
             self._producer = None
             raise BusyError(error.args[0].str()) from None
 
     def _begin(self) -> None:
         producer = Producer({**self._settings, "transactional.id": self._name, "compression.type": "zstd"})
-        # From now on nobody else, not even an older self, can write under this name.
-        producer.init_transactions(WAIT_S)
-        self._done = self._last_place()
+        # From now on no other producer, not even an earlier run of this sink, can write under this name.
+        producer.init_transactions(TIMEOUT_S)
+        self._last_position = self._read_last_position()
         self._producer = producer
 
-    def _send(self, lines: Sequence[bytes], place: int) -> None:
+    def _send(self, lines: Sequence[bytes], position: int) -> None:
         assert self._producer is not None
         self._producer.begin_transaction()
-        headers: list[tuple[str, str | bytes | None]] = [(self._header, f"{self._sink.name}/{place}")]
+        headers: list[tuple[str, str | bytes | None]] = [(self._header, f"{self._sink.name}/{position}")]
         for line in lines:
             key, _, value = line.partition(b"\t")
             while True:
@@ -75,11 +73,11 @@ class KafkaWriter:
                     break
                 except BufferError:
                     self._producer.poll(0.1)
-        self._producer.commit_transaction(WAIT_S)
-        self._done = place
+        self._producer.commit_transaction(TIMEOUT_S)
+        self._last_position = position
 
-    def _last_place(self) -> int:
-        """The last request of this sink that is in the topic, by the last records of each partition."""
+    def _read_last_position(self) -> int:
+        """The position of the last request of this sink in the topic, from the last records of each partition."""
         consumer = Consumer(
             {
                 **self._settings,
@@ -87,56 +85,56 @@ class KafkaWriter:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
-                # An end is told by an answer without records, which else takes its time, in each partition.
+                # The end of a partition shows in a fetch without records, which would wait longer by default.
                 "fetch.wait.max.ms": "10",
             }
         )
         try:
-            ends = self._ends()
-            return max((self._last_of(consumer, partition, *edges) for partition, edges in ends.items()), default=-1)
+            ends = self._watermarks()
+            return max((self._last_in(consumer, partition, *edges) for partition, edges in ends.items()), default=-1)
         finally:
             consumer.close()
 
-    def _ends(self) -> dict[int, tuple[int, int]]:
-        """The first and the last offset of each partition, with what is in transactions that are still open."""
+    def _watermarks(self) -> dict[int, tuple[int, int]]:
+        """The low and high watermark of each partition, including transactions that are still open."""
         consumer = Consumer({**self._settings, "group.id": self._name, "isolation.level": "read_uncommitted"})
         try:
-            topic = consumer.list_topics(self._topic, WAIT_S).topics[self._topic]
+            topic = consumer.list_topics(self._topic, TIMEOUT_S).topics[self._topic]
             if topic.error is not None and topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(topic.error)
-            places = [TopicPartition(self._topic, partition) for partition in topic.partitions]
-            return {place.partition: consumer.get_watermark_offsets(place, WAIT_S) for place in places}
+            partitions = [TopicPartition(self._topic, partition) for partition in topic.partitions]
+            return {each.partition: consumer.get_watermark_offsets(each, TIMEOUT_S) for each in partitions}
         finally:
             consumer.close()
 
-    def _last_of(self, consumer: Consumer, partition: int, low: int, high: int) -> int:
+    def _last_in(self, consumer: Consumer, partition: int, low: int, high: int) -> int:
         back = 16
         while True:
-            # The ends of transactions take places too, so that it may be farther back.
-            begin = max(high - back, low, 0)
-            consumer.assign([TopicPartition(self._topic, partition, begin)])
-            found = max((self._place_in(message) for message in _up_to(consumer, high)), default=-1)
-            if found >= 0 or begin <= max(low, 0):
-                return found
+            # Control records of transactions take offsets too, so the last record may be farther back.
+            start = max(high - back, low, 0)
+            consumer.assign([TopicPartition(self._topic, partition, start)])
+            last = max((self._position_of(message) for message in _read_to(consumer, high)), default=-1)
+            if last >= 0 or start <= max(low, 0):
+                return last
             back *= 16
 
-    def _place_in(self, message: Message) -> int:
-        held: list[tuple[str, bytes]] = list(message.headers() or ())  # type: ignore[arg-type]
-        for name, value in held:
-            of, _, place = (value or b"").decode(errors="replace").rpartition("/")
-            if name == self._header and of == self._sink.name and place.isdigit():
-                return int(place)
+    def _position_of(self, message: Message) -> int:
+        headers: list[tuple[str, bytes]] = list(message.headers() or ())  # type: ignore[arg-type]
+        for name, value in headers:
+            sink, _, position = (value or b"").decode(errors="replace").rpartition("/")
+            if name == self._header and sink == self._sink.name and position.isdigit():
+                return int(position)
         return -1
 
     def close(self) -> None:
-        """No more records come."""
+        """Let go of the producer."""
         self._producer = None
 
 
-def _up_to(consumer: Consumer, end: int) -> Iterator[Message]:
-    """What is committed before an offset; while somebody's transaction is open there, it is waited for."""
+def _read_to(consumer: Consumer, end: int) -> Iterator[Message]:
+    """The committed records before an offset; waits for transactions that are still open."""
     while True:
-        message = consumer.poll(WAIT_S)
+        message = consumer.poll(TIMEOUT_S)
         if message is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         error = message.error()

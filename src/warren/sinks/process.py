@@ -1,4 +1,4 @@
-"""Sinks as processes of their own, so that none of them can hold up the pipeline or another."""
+"""One process per sink, so that none of them can hold up the pipeline or another."""
 
 import fcntl
 import os
@@ -13,42 +13,42 @@ from warren.config import Config
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, Sink
 from warren.delivery.sink_status import sink_folder
 from warren.kafka.options import to_librdkafka
-from warren.processes import SupervisedProcess, Tell
-from warren.sinks.delivery import LOOK_S
+from warren.processes import Send, SupervisedProcess
+from warren.sinks.delivery import POLL_S
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import SinkWorker, Worker, Writer
+from warren.sinks.worker import RequestSinkWorker, SinkWorker, Writer
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What a sink's process has to know."""
+    """The argument of a sink's process."""
 
     sink: Sink
     config: Config
 
 
-def _main(connection: Connection, tell: Tell, job: _Job) -> None:
-    del tell
+def _main(connection: Connection, send: Send, job: _Job) -> None:
+    del send
     stop = threading.Event()
 
-    def listen() -> None:
-        # A word from the parent, or its end, is the end.
+    def wait_for_parent() -> None:
+        # The connection becomes readable when the parent says to stop, or dies.
         connection.poll(None)
         stop.set()
 
-    threading.Thread(target=listen, daemon=True).start()
-    # What is sent can wait a little for those who judge.
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+    # The pipeline goes first.
     os.nice(10)
-    with _alone(sink_folder(job.config.pipeline.data_dir, job.sink.name), stop):
+    with _locked(sink_folder(job.config.pipeline.data_dir, job.sink.name), stop):
         if not stop.is_set():
             _worker(job.sink, job.config).run(stop)
 
 
 @contextmanager
-def _alone(folder: Path, stop: threading.Event) -> Iterator[None]:
-    """Be the only one at work for a sink: after a kill -9 of Warren its sinks may need some seconds to end."""
+def _locked(folder: Path, stop: threading.Event) -> Iterator[None]:
+    """Wait until no other process works for the sink: those of a Warren that was killed need some seconds to end."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         while not stop.is_set():
@@ -56,11 +56,11 @@ def _alone(folder: Path, stop: threading.Event) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                stop.wait(LOOK_S)
+                stop.wait(POLL_S)
         yield
 
 
-def _worker(sink: Sink, config: Config) -> Worker:
+def _worker(sink: Sink, config: Config) -> SinkWorker:
     data_dir = config.pipeline.data_dir
     if isinstance(sink, LakeSink):
         # Late, so that the other sinks do not pay for Spark.
@@ -72,9 +72,9 @@ def _worker(sink: Sink, config: Config) -> Worker:
         section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
         settings = to_librdkafka(section, config.profile_of(section))
         points = KafkaWriter(sink, settings) if sink.topic else None
-        changes = KafkaWriter(sink, settings, of_changes=True) if sink.changes_topic else None
-        return SinkWorker(sink, points, data_dir, changes=changes)
-    return SinkWorker(sink, _writer(sink), data_dir)
+        changes = KafkaWriter(sink, settings, are_changes=True) if sink.changes_topic else None
+        return RequestSinkWorker(sink, points, data_dir, changes=changes)
+    return RequestSinkWorker(sink, _writer(sink), data_dir)
 
 
 def _writer(sink: Sink) -> Writer:
@@ -88,12 +88,12 @@ def _writer(sink: Sink) -> Writer:
 
 @contextmanager
 def sinks(config: Config) -> Iterator[list[SupervisedProcess]]:
-    """A process for each sink of a configuration, ended with the block."""
+    """The processes of all sinks of a configuration; they end with the block."""
     running = [SupervisedProcess(f"sink {sink.name}", _main, _Job(sink, config)) for sink in config.sinks.values()]
     try:
         yield running
     finally:
-        threads = [threading.Thread(target=one.close) for one in running]
+        threads = [threading.Thread(target=process.close) for process in running]
         for thread in threads:
             thread.start()
         for thread in threads:

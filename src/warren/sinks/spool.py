@@ -1,64 +1,152 @@
-"""The requests that a sink has to send, in order: a file a request, within the directory of its interval.
+"""What a sink has not delivered yet, on disk: one directory per interval, bounded in size.
 
-A note that is put with an interval's requests is there when they are, and stays after them until the next one comes.
+A directory appears as a whole, and disappears as a whole. One thread writes and one delivers, in one process.
 """
 
 import contextlib
 import gzip
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.durable import replace_file, write_new
-from warren.sinks.intervals import Intervals
+from warren.durable import replace_file, sync, write_new
 
-_NOTE, _NEWEST = "note", "newest"
+_DIGITS = 15
+_CURSOR, _NEWEST = "note", "newest"
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """One request that waits to be sent, packed."""
+class Backlog:
+    """How much waits, and since when."""
+
+    intervals: int = 0
+    size: int = 0
+    oldest_ms: int | None = None
+
+
+class IntervalSpool:
+    """The intervals that wait."""
+
+    content = "*"
+    """The files of an interval that are to be delivered."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+        for draft in folder.glob("*.draft"):
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def has(self, at_ms: int) -> bool:
+        """Whether an interval waits."""
+        return self.path(at_ms).exists()
+
+    def add(self, at_ms: int, write_files: Callable[[Path], None]) -> int:
+        """Add the directory that `write_files` fills durably; returns how many older intervals were dropped for it."""
+        draft = self.path(at_ms).with_suffix(".draft")
+        draft.mkdir()
+        try:
+            write_files(draft)
+            sync(draft)
+            draft.rename(self.path(at_ms))
+            sync(self._folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return self._drop_oldest(at_ms)
+
+    def waiting(self) -> list[int]:
+        """The times of the intervals that wait, oldest first."""
+        return sorted(int(path.name) for path in self._folder.iterdir() if path.name.isdigit())
+
+    def remove(self, at_ms: int) -> None:
+        """Remove an interval, as a whole even if a crash interrupts it."""
+        removed = self._folder / f"{self.path(at_ms).name}.gone.draft"
+        with contextlib.suppress(FileNotFoundError):
+            self.path(at_ms).rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
+
+    @property
+    def is_filling_up(self) -> bool:
+        """Whether so much waits that the oldest intervals may soon be dropped."""
+        return self.backlog().size > self._max_bytes / 2
+
+    def backlog(self) -> Backlog:
+        """How much waits."""
+        sizes = {at_ms: size for at_ms in self.waiting() if (size := self._size(at_ms))}
+        return Backlog(len(sizes), sum(sizes.values()), min(sizes, default=None))
+
+    def path(self, at_ms: int) -> Path:
+        """The directory of an interval."""
+        return self._folder / f"{at_ms:0{_DIGITS}d}"
+
+    def _drop_oldest(self, newest_ms: int) -> int:
+        sizes = {at_ms: self._size(at_ms) for at_ms in self.waiting()}
+        dropped, total = 0, sum(sizes.values())
+        for at_ms, size in sizes.items():
+            if total <= self._max_bytes or at_ms == newest_ms:
+                break
+            self.remove(at_ms)
+            total -= size
+            dropped += 1
+        return dropped
+
+    def _size(self, at_ms: int) -> int:
+        try:
+            return sum(path.stat().st_size for path in self.path(at_ms).glob(self.content))
+        except FileNotFoundError:
+            return 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledRequest:
+    """One request that waits to be sent, compressed by gzip."""
 
     path: Path
     at_ms: int
 
     @property
-    def place(self) -> int:
-        """Where it stands among all that a sink ever sends."""
+    def position(self) -> int:
+        """Its position among all requests that a sink ever sends."""
         return self.at_ms * 100_000 + int(self.path.stem)
 
     def read(self) -> bytes:
-        """The request, packed by gzip."""
+        """The request, compressed by gzip."""
         return self.path.read_bytes()
 
 
-class Spool(Intervals):
-    """The requests that a sink has not sent yet."""
+class RequestSpool(IntervalSpool):
+    """The requests that wait to be sent, in order: one file per request.
+
+    A cursor that is put with the requests of an interval is stored together with them. It stays after they are
+    delivered, until the next one is put.
+    """
 
     content = "*.gz"
 
-    def note(self) -> bytes | None:
-        """The note of the newest interval that had one."""
+    def cursor(self) -> bytes | None:
+        """The newest cursor."""
         for at_ms in reversed(self.waiting()):
-            if self._note(at_ms).exists():
-                return self._note(at_ms).read_bytes()
+            if self._cursor_path(at_ms).exists():
+                return self._cursor_path(at_ms).read_bytes()
         return None
 
-    def put(self, at_ms: int, requests: Iterable[bytes | memoryview], note: bytes | None = None) -> int:
-        """Keep an interval's requests, durably when it returns; gives how many older intervals had to make room."""
+    def put(self, at_ms: int, requests: Iterable[bytes | memoryview], cursor: bytes | None = None) -> int:
+        """Store the requests of an interval durably; returns how many older intervals were dropped for them."""
 
-        def fill(folder: Path) -> None:
-            for number, request in enumerate(requests):
-                write_new(folder / f"{number:05d}.gz", gzip.compress(request, 1))
-            if note is not None:
-                write_new(folder / _NOTE, note)
+        def write_files(folder: Path) -> None:
+            for index, request in enumerate(requests):
+                write_new(folder / f"{index:05d}.gz", gzip.compress(request, 1))
+            if cursor is not None:
+                write_new(folder / _CURSOR, cursor)
 
-        # Also when the clock was set back: who tells requests apart by their places never sees one twice.
+        # Positions must rise even when the clock is set back: receivers recognise repeated requests by them.
         at_ms = max(at_ms, self._newest_ms() + 1)
-        dropped = self.add(at_ms, fill)
+        dropped = self.add(at_ms, write_files)
         replace_file(self._folder / _NEWEST, str(at_ms).encode())
-        if note is not None:
-            self._forget_notes(at_ms)
+        if cursor is not None:
+            self._remove_cursors_before(at_ms)
         return dropped
 
     def _newest_ms(self) -> int:
@@ -66,33 +154,33 @@ class Spool(Intervals):
             return max([int((self._folder / _NEWEST).read_text()), *self.waiting()])
         return max(self.waiting(), default=0)
 
-    def next(self) -> Batch | None:
-        """The request whose turn it is."""
+    def next(self) -> SpooledRequest | None:
+        """The oldest request."""
         for at_ms in self.waiting():
             for path in sorted(self.path(at_ms).glob(self.content)):
-                return Batch(path, at_ms)
-            self._forget_if_done(at_ms)
+                return SpooledRequest(path, at_ms)
+            self._remove_if_empty(at_ms)
         return None
 
-    def done(self, batch: Batch) -> None:
-        """A request was taken, and is forgotten; its interval with the last of them."""
-        batch.path.unlink(missing_ok=True)
-        self._forget_if_done(batch.at_ms)
+    def done(self, request: SpooledRequest) -> None:
+        """Remove a request, and its interval with the last of them."""
+        request.path.unlink(missing_ok=True)
+        self._remove_if_empty(request.at_ms)
 
-    def replace(self, batch: Batch, request: bytes) -> None:
-        """Only a part of a request is left to be sent."""
-        replace_file(batch.path, gzip.compress(request, 1))
+    def replace(self, request: SpooledRequest, remainder: bytes) -> None:
+        """Replace a request by the part of it that is still to be sent."""
+        replace_file(request.path, gzip.compress(remainder, 1))
 
-    def _note(self, at_ms: int) -> Path:
-        return self.path(at_ms) / _NOTE
+    def _cursor_path(self, at_ms: int) -> Path:
+        return self.path(at_ms) / _CURSOR
 
-    def _forget_notes(self, newest_ms: int) -> None:
+    def _remove_cursors_before(self, newest_ms: int) -> None:
         for at_ms in self.waiting():
             if at_ms < newest_ms:
-                self._note(at_ms).unlink(missing_ok=True)
-                self._forget_if_done(at_ms)
+                self._cursor_path(at_ms).unlink(missing_ok=True)
+                self._remove_if_empty(at_ms)
 
-    def _forget_if_done(self, at_ms: int) -> None:
-        """Forget what holds neither requests nor a note: who takes and who writes may both find it so."""
-        if not any(self.path(at_ms).glob(self.content)) and not self._note(at_ms).exists():
-            self.forget(at_ms)
+    def _remove_if_empty(self, at_ms: int) -> None:
+        """Remove an interval without requests and cursor; the writing and the delivering thread may both find it so."""
+        if not any(self.path(at_ms).glob(self.content)) and not self._cursor_path(at_ms).exists():
+            self.remove(at_ms)

@@ -1,11 +1,10 @@
-"""What a snapshot changes: verdicts of groups, and whether their clusters can be judged; by whole columns.
+"""What a snapshot changes: the verdicts of groups, and whether their clusters are judged; by whole columns.
 
-While a cluster cannot be judged its groups are as they were told. A group that was not told of before was "", and one
-that is gone is NOTFOUND; the same goes for clusters.
+While a cluster is not judged, its groups keep the verdicts that were sent last. A group or cluster that is new changes
+from "", and one that is gone changes to NOTFOUND.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import orjson
@@ -14,150 +13,129 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
-from warren.domain.matching import matches_globs
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text, joined, json_strings
 from warren.domain.windows import UNKNOWN
+from warren.sinks.filters import Mask, SinkFilter
+from warren.sinks.points import array_of, partition_rows
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
 
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
 JUDGED, NOT_JUDGED = "JUDGED", "UNKNOWN"
-"""What is told of a cluster."""
-TOLD = pa.schema([("cluster", pa.string()), ("group", pa.string()), ("status", pa.string())])
-"""What was told last, of every group; without a group, of a cluster."""
+"""The statuses of a cluster."""
+VERDICTS = pa.schema([("cluster", pa.string()), ("group", pa.string()), ("status", pa.string())])
+"""The status of each group; where the group is null, of a cluster."""
 _STATUS = pa.array([status.name for status in Status])
 _REASON = pa.array([reason.name.lower() for reason in Reason])
-_OF_WORST = ["topic", "partition", "status", "reason", "current_lag"]
+_PARTITION_COLUMNS = ["topic", "partition", "status", "reason", "current_lag"]
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What is to be told, and what will have been told then."""
+def changes_in(snapshot: Snapshot, sent: pa.Table, sink: Sink) -> tuple[pa.Table, pa.Table]:
+    """What a snapshot changes in the verdicts that a sink has sent, and the verdicts after these changes.
 
-    found: pa.Table
-    """TOLD, with the status `before`, and the row of the group in the snapshot (none of one that is gone)."""
-    told: pa.Table
+    Changes are VERDICTS with the row of the group in the snapshot, null of one that is gone, and the status `before`.
+    """
+    verdicts = _verdicts(snapshot, sink)
+    # The filters of the sink may have changed.
+    sent = sent.filter(pa.array(_is_wanted(sent, sink)))
+    keys, sent_keys = _keys(verdicts), _keys(sent)
+    before = array_of(sent, "status").take(pc.index_in(keys, value_set=sent_keys)).fill_null("")
+    changed = verdicts.append_column("before", before).filter(pc.not_equal(before, verdicts["status"]))
 
-
-def changes_in(snapshot: Snapshot, told: pa.Table, sink: Sink) -> Changes:
-    """What a snapshot changes in what a sink has told."""
-    now = _verdicts(snapshot, sink)
-    # Of whom a sink does not want to hear any more nothing is said.
-    told = told.filter(pa.array(_is_wanted(told, sink)))
-    keys, told_keys = _keys(now), _keys(told)
-    before = _plain(told, "status").take(pc.index_in(keys, value_set=told_keys)).fill_null("")
-    changed = now.append_column("before", before).filter(pc.not_equal(before, now["status"]))
-
-    is_missing = pc.invert(pc.is_in(told_keys, value_set=keys))
-    is_held = pc.and_(pc.is_valid(told["group"]), pc.is_in(told["cluster"], value_set=_away(snapshot.manifest)))
-    gone = told.filter(pc.and_not(is_missing, is_held))
-    nobody = pa.nulls(gone.num_rows, pa.int64())
-    gone = pa.table([gone["cluster"], gone["group"], _same("NOTFOUND", gone), nobody, gone["status"]], changed.schema)
-    held = told.filter(pc.and_(is_missing, is_held))
-    return Changes(pa.concat_tables([changed, gone]), pa.concat_tables([now.select(TOLD.names), held]))
+    is_missing = pc.invert(pc.is_in(sent_keys, value_set=keys))
+    is_unknown = pc.and_(pc.is_valid(sent["group"]), pc.is_in(sent["cluster"], value_set=_unknown(snapshot.manifest)))
+    gone = sent.filter(pc.and_not(is_missing, is_unknown))
+    not_found, no_row = pa.repeat("NOTFOUND", gone.num_rows), pa.nulls(gone.num_rows, pa.int64())
+    gone = pa.table([gone["cluster"], gone["group"], not_found, no_row, gone["status"]], changed.schema)
+    kept = sent.filter(pc.and_(is_missing, is_unknown))
+    return pa.concat_tables([changed, gone]), pa.concat_tables([verdicts.select(VERDICTS.names), kept])
 
 
 def _verdicts(snapshot: Snapshot, sink: Sink) -> pa.Table:
-    """The clusters that a sink wants to hear of, and the groups of those that can be judged, each with its row."""
+    """The clusters that a sink wants, and the groups of those that are judged, each with its row."""
     manifest = snapshot.manifest
-    schema = TOLD.append(pa.field("row", pa.int64()))
+    schema = VERDICTS.append(pa.field("row", pa.int64()))
     names = pa.array(manifest.clusters, pa.string())
-    states = [JUDGED if one.is_judged else NOT_JUDGED for one in manifest.clusters.values()]
-    nobody = [None] * len(names)
-    clusters = pa.table([names, pa.array(nobody, pa.string()), states, pa.array(nobody, pa.int64())], schema)
-    held = snapshot.groups()
-    status = _STATUS.take(_plain(held, "status"))
-    groups = pa.table([held["cluster"], held["group"], status, np.arange(held.num_rows)], schema)
-    groups = groups.filter(pc.invert(pc.is_in(groups["cluster"], value_set=_away(manifest))))
-    found = pa.concat_tables([clusters, groups])
-    return found.filter(pa.array(_is_wanted(found, sink))).combine_chunks()
+    states = [JUDGED if state.is_judged else NOT_JUDGED for state in manifest.clusters.values()]
+    no_group, no_row = pa.nulls(len(names), pa.string()), pa.nulls(len(names), pa.int64())
+    clusters = pa.table([names, no_group, states, no_row], schema)
+    rows = snapshot.groups()
+    status = _STATUS.take(array_of(rows, "status"))
+    groups = pa.table([rows["cluster"], rows["group"], status, np.arange(rows.num_rows)], schema)
+    groups = groups.filter(pc.invert(pc.is_in(groups["cluster"], value_set=_unknown(manifest))))
+    verdicts = pa.concat_tables([clusters, groups])
+    return verdicts.filter(pa.array(_is_wanted(verdicts, sink))).combine_chunks()
 
 
-def _away(manifest: Manifest) -> pa.Array:
+def _unknown(manifest: Manifest) -> pa.Array:
     return pa.array(manifest.unknown_clusters(), pa.string())
 
 
 def _is_wanted(table: pa.Table, sink: Sink) -> Mask:
-    is_cluster = np.asarray(pc.is_null(_plain(table, "group")))
-    return matches_globs(_plain(table, "cluster"), sink.clusters_include, sink.clusters_exclude) & (
-        is_cluster | matches_globs(_plain(table, "group").fill_null(""), sink.groups_include, sink.groups_exclude)
-    )
+    wanted, clusters, groups = SinkFilter.of(sink), array_of(table, "cluster"), array_of(table, "group")
+    is_cluster = np.asarray(pc.is_null(groups))
+    return np.where(is_cluster, wanted.matches(clusters), wanted.matches(clusters, groups.fill_null("")))
 
 
 def _keys(table: pa.Table) -> pa.Array:
-    """A name that a group, or a cluster, has alone."""
+    """A unique name for each group or cluster."""
     return pc.binary_join_element_wise(
-        _plain(table, "cluster"), _plain(table, "group"), "\0", null_handling="skip"
+        array_of(table, "cluster"), array_of(table, "group"), "\0", null_handling="skip"
     )  # fmt: skip
 
 
-def to_records(found: pa.Table, snapshot: Snapshot, tags: Mapping[str, str]) -> pa.StringArray:
-    """A line a change: the key of its record and its value, with a tab between."""
+def to_records(changes: pa.Table, snapshot: Snapshot, tags: Mapping[str, str]) -> pa.StringArray:
+    """One line per change: the key of its record and its value, separated by a tab."""
     manifest = snapshot.manifest
     tail = f',"sequence":{manifest.sequence},"time":{manifest.now_ms},"tags":{orjson.dumps(dict(tags)).decode()}}}\n'
-    is_cluster = pc.is_null(found["group"])
-    clusters, groups = found.filter(is_cluster), found.filter(pc.invert(is_cluster))
-    here, gone = groups.filter(pc.is_valid(groups["row"])), groups.filter(pc.is_null(groups["row"]))
+    is_cluster = pc.is_null(changes["group"])
+    clusters, groups = changes.filter(is_cluster), changes.filter(pc.invert(is_cluster))
+    known, gone = groups.filter(pc.is_valid(groups["row"])), groups.filter(pc.is_null(groups["row"]))
     lines = [
         joined(*_beginning(clusters), *_since_of_clusters(clusters, manifest), tail),
         joined(*_beginning(gone), f',"since":{manifest.now_ms}', tail),
-        joined(*_beginning(here), *_details(snapshot, np.asarray(here["row"])), tail),
+        joined(*_beginning(known), *_details(snapshot, np.asarray(known["row"])), tail),
     ]
-    return pa.concat_arrays([one for part, one in zip((clusters, gone, here), lines, strict=True) if part.num_rows])
+    parts = zip((clusters, gone, known), lines, strict=True)
+    return pa.concat_arrays([line for table, line in parts if table.num_rows])
 
 
-def _beginning(found: pa.Table) -> list[str | pa.StringArray]:
-    cluster, group = json_strings(_plain(found, "cluster")), json_strings(_plain(found, "group").fill_null(""))
-    is_cluster = pc.is_null(_plain(found, "group"))
+def _beginning(changes: pa.Table) -> list[str | pa.StringArray]:
+    groups = array_of(changes, "group")
+    is_cluster = pc.is_null(groups)
+    cluster, group = json_strings(array_of(changes, "cluster")), json_strings(groups.fill_null(""))
     key = pc.if_else(is_cluster, joined("[", cluster, "]"), joined("[", cluster, ",", group, "]"))
-    named = pc.if_else(is_cluster, "", joined(',"group":', group))
+    group_field = pc.if_else(is_cluster, "", joined(',"group":', group))
     return [
-        key, '\t{"cluster":', cluster, named, ',"from":"', _plain(found, "before"), '","to":"', _plain(found, "status"),
-        '"',
+        key, '\t{"cluster":', cluster, group_field, ',"from":"', array_of(changes, "before"),
+        '","to":"', array_of(changes, "status"), '"',
     ]  # fmt: skip
 
 
 def _since_of_clusters(clusters: pa.Table, manifest: Manifest) -> list[str | pa.StringArray]:
     states = [manifest.clusters.get(name) for name in clusters["cluster"].to_pylist()]
-    since = [manifest.now_ms if one is None else one.unknown_since_ms or manifest.now_ms for one in states]
-    errors = pa.array([(one and one.error) or "" for one in states], pa.string())
+    since = [(state and state.unknown_since_ms) or manifest.now_ms for state in states]
+    errors = pa.array([(state and state.error) or "" for state in states], pa.string())
     return [
         ',"since":',
         as_text(np.array(since, np.int64)),
-        _unless_empty(errors, joined(',"error":', json_strings(errors))),
+        pc.if_else(pc.equal(errors, ""), "", joined(',"error":', json_strings(errors))),
     ]
 
 
-def _details(snapshot: Snapshot, rows: Ints) -> list[str | pa.StringArray]:
-    """The numbers of groups, and the partition of each that is worst."""
+def _details(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[str | pa.StringArray]:
+    """The numbers of groups, and the worst partition of each."""
     groups = snapshot.groups().take(pa.array(rows)).combine_chunks()
-    # Rows are counted within the file of a bucket.
-    before = np.cumsum([0, *(bucket.partition_rows for bucket in snapshot.manifest.buckets)])[:-1]
-    worst = before[np.asarray(groups["bucket"])] + np.asarray(groups["worst_row"])
-    held = snapshot.partitions(_OF_WORST, as_codes=True).take(pa.array(worst)).combine_chunks()
-    lag = np.asarray(held["current_lag"])
+    worst_rows = partition_rows(snapshot.manifest, groups, "worst_row")
+    worst = snapshot.partitions(_PARTITION_COLUMNS, as_codes=True).take(pa.array(worst_rows)).combine_chunks()
+    lag = np.asarray(worst["current_lag"])
     numbers = {"since": "since_ms", "total_lag": "totallag", "max_lag": "maxlag", "partition_count": "partitions"}
     return [
         *(part for name, column in numbers.items() for part in (f',"{name}":', as_text(np.asarray(groups[column])))),
-        ',"worst":{"topic":', json_strings(_plain(held, "topic").cast(pa.string())),
-        ',"partition":', as_text(np.asarray(held["partition"])),
-        ',"status":"', _STATUS.take(_plain(held, "status")), '","reason":"', _REASON.take(_plain(held, "reason")), '"',
+        ',"worst":{"topic":', json_strings(array_of(worst, "topic").cast(pa.string())),
+        ',"partition":', as_text(np.asarray(worst["partition"])),
+        ',"status":"', _STATUS.take(array_of(worst, "status")),
+        '","reason":"', _REASON.take(array_of(worst, "reason")), '"',
         pc.if_else(pa.array(lag == UNKNOWN), "", joined(',"lag":', as_text(lag))), "}",
     ]  # fmt: skip
-
-
-def _unless_empty(column: pa.StringArray, text: pa.StringArray) -> pa.StringArray:
-    return pc.if_else(pc.equal(column, ""), "", text)
-
-
-def _same(word: str, table: pa.Table) -> pa.StringArray:
-    return pa.repeat(pa.scalar(word), table.num_rows)
-
-
-def _plain(table: pa.Table, name: str) -> pa.Array:
-    column = table[name]
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,7 +1,7 @@
-"""A sink at work: each interval what it wants of the newest snapshot is kept on disk, and that is delivered in order.
+"""A sink at work: a sampler fills a spool from the newest snapshot, and a delivery empties it.
 
-Both go on by themselves, so that a server that is away costs nothing but room on the disk. What has changed between
-snapshots goes the same way, through a spool of its own.
+They run in threads of their own, so that a server that is down costs nothing but disk space. Changes of verdicts go
+through a second spool.
 """
 
 import logging
@@ -15,51 +15,55 @@ from typing import Protocol
 from warren.config.sinks import Sink
 from warren.delivery.sink_status import SinkStatus, sink_folder
 from warren.errors import SnapshotError
-from warren.sinks.change_feed import ChangeFollower
-from warren.sinks.delivery import Delivery, Notes, Receiver, Requests
-from warren.sinks.intervals import Intervals
+from warren.sinks.change_feed import ChangeFeed
+from warren.sinks.delivery import Delivery, RequestDelivery, RequestSender, StatusReporter
 from warren.sinks.points import Points, points_of
-from warren.sinks.spool import Spool
+from warren.sinks.spool import IntervalSpool, RequestSpool
 from warren.snapshot.reader import Snapshot, SnapshotReader
 
 log = logging.getLogger(__name__)
 
-STALE_INTERVALS = 3
-LEAST_STALE_MS = 60_000
-"""A snapshot older than that says nothing about now."""
+MAX_AGE_INTERVALS = 3
+MIN_MAX_AGE_MS = 60_000
+"""An older snapshot says nothing about now: it is not sampled."""
+STOP_TIMEOUT_S = 5.0
 
-Keep = Callable[[Snapshot, int], tuple[int, int]]
-"""Keeps what is wanted of a snapshot for a moment: how many points that is, and how many intervals had to make room."""
-Part = Callable[[threading.Event], None]
-"""Something that goes on by itself until it is told to stop."""
+Put = Callable[[Snapshot, int], tuple[int, int]]
+"""Puts a snapshot into a spool for a time; returns the number of points, and of older intervals that were dropped."""
 
 
 def wall_clock_ms() -> int:
-    """What the clock shows."""
+    """The time of day, in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 
-class Writer(Receiver, Protocol):
-    """Makes requests of points, and delivers them."""
+class Writer(RequestSender, Protocol):
+    """Encodes points as requests, and sends them."""
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[bytes | memoryview]:
-        """Requests for points of one moment."""
+        """Requests for points of one time."""
         ...
 
 
 class Sampler:
-    """Has something of the newest snapshot kept, each interval."""
+    """Puts the newest snapshot into a spool at the end of every interval."""
 
     def __init__(
-        self, sink: Sink, waiting: Intervals, notes: Notes, data_dir: Path, clock_ms: Callable[[], int], keep: Keep
+        self,
+        sink: Sink,
+        spool: IntervalSpool,
+        status: StatusReporter,
+        data_dir: Path,
+        clock_ms: Callable[[], int],
+        put: Put,
     ) -> None:
         self._name = sink.name
         self._interval_ms = round(sink.interval * 1000)
-        self._waiting = waiting
-        self._notes = notes
+        self._spool = spool
+        self._status = status
         self._reader = SnapshotReader(data_dir)
         self._clock_ms = clock_ms
-        self._keep = keep
+        self._put = put
 
     def run(self, stop: threading.Event) -> None:
         """Sample until told to stop."""
@@ -70,57 +74,69 @@ class Sampler:
                 self.sample(at_ms)
 
     def sample(self, at_ms: int) -> None:
-        """Keep what is known at a moment, for that moment; nothing where nothing is known of it."""
+        """Put the newest snapshot into the spool for a time, unless it is too old."""
         try:
             snapshot = self._reader.latest()
-            stale_ms = max(STALE_INTERVALS * self._interval_ms, LEAST_STALE_MS)
-            if not snapshot.is_judged or at_ms - snapshot.manifest.now_ms > stale_ms or self._waiting.has(at_ms):
+            max_age_ms = max(MAX_AGE_INTERVALS * self._interval_ms, MIN_MAX_AGE_MS)
+            is_fresh = snapshot.is_judged and at_ms - snapshot.manifest.now_ms <= max_age_ms
+            if not is_fresh or self._spool.has(at_ms):
                 return
-            points, dropped = self._keep(snapshot, at_ms)
+            points, dropped = self._put(snapshot, at_ms)
             if dropped:
-                log.error("sink %s: no more room: %d intervals were dropped unsent", self._name, dropped)
-            self._notes.note(self._waiting, dropped=dropped, sampled_ms=at_ms, points=points)
+                log.error("sink %s: its spool is full: %d intervals were dropped unsent", self._name, dropped)
+            self._status.report(self._spool, dropped=dropped, sampled_ms=at_ms, points=points)
         except (OSError, SnapshotError) as error:
-            # A snapshot that was removed meanwhile, or a full disk.
-            log.warning("sink %s: nothing was kept for this interval: %s", self._name, error)
+            # A snapshot that was removed meanwhile, or a full disk, needs no stack trace.
+            log.warning("sink %s: an interval could not be sampled: %s", self._name, error)
         except Exception:
-            log.exception("sink %s: nothing was kept for this interval", self._name)
+            log.exception("sink %s: an interval could not be sampled", self._name)
 
 
-class Worker:
-    """The parts of a sink, at work together."""
+class SinkWorker:
+    """Runs the parts of a sink."""
 
-    def __init__(self, sampler: Sampler | None, deliveries: Sequence[Delivery], others: Sequence[Part] = ()) -> None:
+    def __init__(
+        self, sampler: Sampler | None, deliveries: Sequence[Delivery], change_feed: ChangeFeed | None = None
+    ) -> None:
         self._sampler = sampler
-        self._deliveries = deliveries
-        self._others = others
+        self.deliveries = deliveries
+        self._change_feed = change_feed
 
     def run(self, stop: threading.Event) -> None:
         """Work until told to stop."""
-        parts = [delivery.run for delivery in self._deliveries] + list(self._others)
+        loops = [delivery.run for delivery in self.deliveries]
         if self._sampler is not None:
-            parts.append(self._sampler.run)
-        threads = [threading.Thread(target=part, args=(stop,), daemon=True) for part in parts]
+            loops.append(self._sampler.run)
+        threads = [threading.Thread(target=loop, args=(stop,), daemon=True) for loop in loops]
         for thread in threads:
             thread.start()
+        if self._change_feed is not None:
+            self._change_feed.start()
         stop.wait()
+        if self._change_feed is not None:
+            self._change_feed.close()
         for thread in threads:
-            thread.join(5.0 / len(threads))
-        for delivery in self._deliveries:
+            thread.join(STOP_TIMEOUT_S / len(threads))
+        for delivery in self.deliveries:
             delivery.close()
 
     def sample(self, at_ms: int) -> None:
-        """Keep what is known at a moment."""
+        """Sample the newest snapshot for a time."""
         assert self._sampler is not None
         self._sampler.sample(at_ms)
 
     def deliver_next(self) -> bool:
-        """Deliver what is next; says whether there was something."""
-        return any(delivery.deliver_next() for delivery in self._deliveries)
+        """Deliver what is next; returns whether there was anything to deliver."""
+        return any(delivery.deliver_next() for delivery in self.deliveries)
+
+    def poll_changes(self) -> bool:
+        """Spool the changes of new snapshots; returns whether that worked."""
+        assert self._change_feed is not None
+        return self._change_feed.poll()
 
 
-class SinkWorker(Worker):
-    """A sink whose server takes requests: points by its writer, changes of verdicts by another."""
+class RequestSinkWorker(SinkWorker):
+    """A sink whose server takes requests: points from a writer, and changes of verdicts through another sender."""
 
     def __init__(
         self,
@@ -129,32 +145,27 @@ class SinkWorker(Worker):
         data_dir: Path,
         clock_ms: Callable[[], int] = wall_clock_ms,
         *,
-        changes: Receiver | None = None,
+        changes: RequestSender | None = None,
     ) -> None:
-        folder, most_bytes = sink_folder(data_dir, sink.name), sink.spool * 1_000_000
+        folder, max_bytes = sink_folder(data_dir, sink.name), sink.spool * 1_000_000
         folder.mkdir(parents=True, exist_ok=True)
-        notes = Notes(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
+        status = StatusReporter(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
         tags = {"host": platform.node(), **sink.tags}
         sampler: Sampler | None = None
+        change_feed: ChangeFeed | None = None
         deliveries: list[Delivery] = []
         if writer is not None:
-            spool = Spool(folder / "spool", most_bytes)
-            deliveries.append(Requests(sink.name, writer, spool, notes))
+            spool = RequestSpool(folder / "spool", max_bytes)
+            deliveries.append(RequestDelivery(sink.name, writer, spool, status))
 
-            def keep(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
-                points = points_of(snapshot, sink, at_ms)
-                requests = (one for group in points for one in writer.encode(group, tags, at_ms))
-                return sum(map(len, points)), spool.put(at_ms, requests)
+            def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
+                measurements = points_of(snapshot, sink, at_ms)
+                requests = (request for points in measurements for request in writer.encode(points, tags, at_ms))
+                return sum(map(len, measurements)), spool.put(at_ms, requests)
 
-            sampler = Sampler(sink, spool, notes, data_dir, clock_ms, keep)
-        self._follower: ChangeFollower | None = None
+            sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
         if changes is not None:
-            told = Spool(folder / "changes", most_bytes)
-            deliveries.append(Requests(sink.name, changes, told, notes))
-            self._follower = ChangeFollower(sink, told, data_dir, tags, notes)
-        super().__init__(sampler, deliveries, [self._follower.run] if self._follower else [])
-
-    def follow(self) -> None:
-        """Keep what has changed in the snapshots since the last time."""
-        assert self._follower is not None
-        self._follower.take_up()
+            changes_spool = RequestSpool(folder / "changes", max_bytes)
+            deliveries.append(RequestDelivery(sink.name, changes, changes_spool, status))
+            change_feed = ChangeFeed(sink, changes_spool, data_dir, tags, status)
+        super().__init__(sampler, deliveries, change_feed)

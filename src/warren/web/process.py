@@ -62,7 +62,7 @@ class WebServer:
         until = time.monotonic() + START_S
         while not self._heard.wait(0.05):
             if self._process.ended.is_set():
-                raise self._process.trouble or WarrenError("the web server ended while it started; its log says why")
+                raise self._process.error or WarrenError("the web server ended while it started; its log says why")
             if time.monotonic() > until:
                 raise WarrenError(f"the web server did not start within {START_S:.0f} s")
         assert self._listening is not None

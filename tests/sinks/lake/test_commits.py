@@ -6,13 +6,13 @@ import pyarrow as pa
 
 from tests.kit.records import commit_key, commit_value
 from warren.domain.matching import GroupFilter
-from warren.sinks.lake.commits import OffsetsTopic, decoded
-from warren.sinks.lake.tables import Scope
+from warren.sinks.filters import SinkFilter
+from warren.sinks.lake.commits import OffsetsTopic, decoder
 
 AT_MS = 1_700_000_000_000
 RECORDED = dt.datetime.fromtimestamp(AT_MS / 1000 + 5, dt.UTC)
 ALL: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-EVERYTHING = Scope(ALL, ALL, ALL)
+EVERYTHING = SinkFilter(ALL, ALL, ALL)
 
 
 def source(cluster: str, *filters: GroupFilter, storage: GroupFilter | None = None) -> OffsetsTopic:
@@ -34,8 +34,8 @@ def records(*given: tuple[int, bytes | None, bytes | None]) -> pa.RecordBatch:
     )
 
 
-def rows(batch: pa.RecordBatch, *sources: OffsetsTopic, scope: Scope = EVERYTHING) -> list[dict[str, object]]:
-    return [row for made in decoded(sources, scope)([batch]) for row in made.to_pylist()]
+def rows(batch: pa.RecordBatch, *sources: OffsetsTopic, scope: SinkFilter = EVERYTHING) -> list[dict[str, object]]:
+    return [row for made in decoder(sources, scope)([batch]) for row in made.to_pylist()]
 
 
 def test_a_commit_a_tombstone_and_what_is_neither() -> None:
@@ -71,7 +71,7 @@ def test_groups_that_no_section_wants_are_left_out() -> None:
     batch = records(*((0, commit_key(name, "t", 0), commit_value(1, AT_MS)) for name in ("ab", "ac", "b", "secret")))
     either = source("one", GroupFilter("^a", "c$"), GroupFilter("^b"), storage=GroupFilter(None, "x"))
     assert [row["group"] for row in rows(batch, either)] == ["ab", "b"]
-    scope = Scope(ALL, (("a*", "s*"), ("*c",)), ALL)
+    scope = SinkFilter(ALL, (("a*", "s*"), ("*c",)), ALL)
     assert [row["group"] for row in rows(batch, source("one"), scope=scope)] == ["ab", "secret"]
 
 

@@ -17,7 +17,7 @@ from warren.demo.broker import Kafka
 from warren.demo.workload import create_topics, fill_topic
 from warren.sinks.lake.commits import offsets_topics_of
 from warren.sinks.lake.query import lake_views
-from warren.sinks.lake.tables import Table
+from warren.sinks.lake.tables import LakeTable
 from warren.snapshot.manifest import ClusterState, Position, Source
 
 OFFSETS = "__consumer_offsets"
@@ -50,7 +50,7 @@ def test_commits_between_two_jobs_are_there_once(
     first, second, third = minutes(lake, 3)
     lake.sample(first, clusters=read_to_the_end(kafka))
     assert lake.worker.deliver_next()
-    assert not (lake.path / Table.COMMITS).exists(), "commits begin with the first job"
+    assert not (lake.path / LakeTable.COMMITS).exists(), "commits begin with the first job"
     for offset in (2, 3):
         commit(kafka.bootstrap, "lake-a", "lake-commits", {0: offset, 1: 10 * offset})
     commit(kafka.bootstrap, "other", "lake-commits", {0: 50})

@@ -1,47 +1,58 @@
 """How far a lake has been written: kept as a whole, and what is between two samples."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from warren.sinks.lake.progress import Progress, Stretch, furthest, read_progress, stretches_between, write_progress
-from warren.sinks.lake.samples import Place, Sample
+from warren.sinks.lake.progress import (
+    CommitRange,
+    Job,
+    Progress,
+    furthest,
+    ranges_between,
+    read_progress,
+    write_progress,
+)
+from warren.sinks.lake.spool import Sample, SourcePosition
 
-BEFORE = (Place("one", "offsets", "id", 0, 10), Place("one", "offsets", "id", 1, 20))
+BEFORE = (SourcePosition("one", "offsets", "id", 0, 10), SourcePosition("one", "offsets", "id", 1, 20))
 
 
 @pytest.mark.parametrize(
-    ("after", "stretches"),
+    ("after", "ranges"),
     [
-        ([Place("one", "offsets", "id", 0, 15), Place("one", "offsets", "id", 1, 20)], [(0, 10, 15)]),
-        ([Place("one", "offsets", "id", 0, 10), Place("one", "offsets", "id", 2, 7)], [(2, 0, 7)]),
-        ([Place("one", "offsets", "another", 0, 15)], []),
-        ([Place("two", "offsets", "id", 0, 15)], []),
-        ([Place("one", "offsets", "id", 0, 3)], []),
+        ([SourcePosition("one", "offsets", "id", 0, 15), SourcePosition("one", "offsets", "id", 1, 20)], [(0, 10, 15)]),
+        ([SourcePosition("one", "offsets", "id", 0, 10), SourcePosition("one", "offsets", "id", 2, 7)], [(2, 0, 7)]),
+        ([SourcePosition("one", "offsets", "another", 0, 15)], []),
+        ([SourcePosition("two", "offsets", "id", 0, 15)], []),
+        ([SourcePosition("one", "offsets", "id", 0, 3)], []),
         ([], []),
     ],
-    ids=["went on", "a partition more", "made again", "a new cluster", "went back", "gone"],
+    ids=["went on", "a partition more", "created anew", "a new cluster", "went back", "gone"],
 )
-def test_what_was_committed_between_two_samples(after: list[Place], stretches: list[tuple[int, int, int]]) -> None:
-    assert list(stretches_between(BEFORE, after)) == [Stretch("one", "offsets", *each) for each in stretches]
+def test_what_was_committed_between_two_samples(
+    after: list[SourcePosition], ranges: list[tuple[int, int, int]]
+) -> None:
+    assert list(ranges_between(BEFORE, after)) == [CommitRange("one", "offsets", *each) for each in ranges]
 
 
 def test_progress_is_read_as_it_was_written(tmp_path: Path) -> None:
     fresh = read_progress(tmp_path)
-    assert (fresh.job, fresh.done, fresh.places) == (None, (), ())
-    samples = [Sample(1000, ("one",), BEFORE), Sample(2000, ("one",), (Place("one", "offsets", "id", 0, 12),))]
-    begun = Progress("me", places=BEFORE).begun(samples, with_commits=True)
-    write_progress(tmp_path, begun)
-    assert read_progress(tmp_path) == begun
-    assert begun.job is not None
-    assert begun.job.stretches == (Stretch("one", "offsets", 0, 10, 12),)
-    write_progress(tmp_path, begun.ended())
+    assert (fresh.job, fresh.done, fresh.positions) == (None, (), ())
+    samples = [Sample(1000, ("one",), BEFORE), Sample(2000, ("one",), (SourcePosition("one", "offsets", "id", 0, 12),))]
+    started = Progress("me", positions=BEFORE).with_job(samples, has_commits=True)
+    write_progress(tmp_path, started)
+    assert read_progress(tmp_path) == started
+    assert started.job is not None
+    assert started.job.ranges == (CommitRange("one", "offsets", 0, 10, 12),)
+    write_progress(tmp_path, started.with_job_done())
     ended = read_progress(tmp_path)
-    assert (ended.owner, ended.job, ended.done, ended.places) == (
+    assert (ended.owner, ended.job, ended.done, ended.positions) == (
         "me",
         None,
         (1000, 2000),
-        (samples[1].places[0], BEFORE[1]),
+        (samples[1].positions[0], BEFORE[1]),
     )
 
 
@@ -53,14 +64,29 @@ def test_progress_is_read_as_it_was_written(tmp_path: Path) -> None:
         ([("another", 0, 1)], [("another", 0, 1)]),
         ([], [("id", 0, 10), ("id", 1, 20)]),
     ],
-    ids=["never back", "one that does not answer stays", "made again", "away"],
+    ids=["never back", "one that does not answer stays", "created anew", "unavailable"],
 )
-def test_places_only_go_forward(after: list[tuple[str, int, int]], kept: list[tuple[str, int, int]]) -> None:
-    found = furthest(BEFORE, [Place("one", "offsets", *each) for each in after])
-    assert list(found) == [Place("one", "offsets", *each) for each in kept]
+def test_positions_only_go_forward(after: list[tuple[str, int, int]], kept: list[tuple[str, int, int]]) -> None:
+    positions = furthest(BEFORE, [SourcePosition("one", "offsets", *each) for each in after])
+    assert list(positions) == [SourcePosition("one", "offsets", *each) for each in kept]
 
 
-def test_without_commits_no_places_are_kept() -> None:
-    begun = Progress("me").begun([Sample(1000, ("one",), BEFORE)], with_commits=False)
-    assert begun.job is not None
-    assert (begun.job.stretches, begun.job.places) == ((), ())
+def test_without_commits_no_positions_are_stored() -> None:
+    started = Progress("me").with_job([Sample(1000, ("one",), BEFORE)], has_commits=False)
+    assert started.job is not None
+    assert (started.job.ranges, started.job.positions) == ((), ())
+
+
+def test_progress_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    place = {"cluster": "one", "topic": "offsets", "topic_id": "id", "partition": 0, "next_offset": 10}
+    stretch = {"cluster": "one", "topic": "offsets", "partition": 0, "start": 3, "end": 10}
+    job = {"name": "n", "intervals": [1, 2], "stretches": [stretch], "places": [place]}
+    written = {"owner": "me", "job": job, "done": [0], "places": [place]}
+    (tmp_path / "progress.json").write_text(json.dumps(written))
+    progress = read_progress(tmp_path)
+    position = SourcePosition("one", "offsets", "id", 0, 10)
+    assert progress == Progress(
+        "me", Job("n", (1, 2), (CommitRange("one", "offsets", 0, 3, 10),), (position,)), (0,), (position,)
+    )
+    write_progress(tmp_path, progress)
+    assert json.loads((tmp_path / "progress.json").read_bytes()) == written

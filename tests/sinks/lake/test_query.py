@@ -13,7 +13,7 @@ from warren.config.sinks import LakeSink, Sink
 from warren.errors import WarrenError
 from warren.history.write import HistoryWriter
 from warren.report import print_rows
-from warren.sinks.lake.query import lake_of, own_views, run_query
+from warren.sinks.lake.query import history_views, lake_of, run_query
 from warren.snapshot.reader import SnapshotReader
 
 
@@ -40,7 +40,7 @@ def test_the_own_history_has_words_and_times(tmp_path: Path, spark: SparkSession
     town.publish()
     manifest = SnapshotReader(tmp_path).latest().manifest
     HistoryWriter(tmp_path, 30, 1.0).record(manifest)
-    views = dict(own_views(spark, tmp_path))
+    views = dict(history_views(spark, tmp_path))
     assert set(views) == {"groups", "clusters"}
     stalled = views["groups"].where("cluster = 'one' AND group = 'stalled'").collect()
     assert [(row["status"], row["worst_status"]) for row in stalled] == [("ERR", "STALL")]
@@ -54,7 +54,7 @@ def test_the_questions_of_the_help_are_answered(tmp_path: Path, spark: SparkSess
     town.publish()
     HistoryWriter(tmp_path, 30, 1.0).record(SnapshotReader(tmp_path).latest().manifest)
     session = spark.newSession()
-    for name, rows in own_views(session, tmp_path):
+    for name, rows in history_views(session, tmp_path):
         rows.createOrReplaceTempView(name)
     questions = re.findall(r'warren history "([^"]+)"', HISTORY_EXAMPLES)
     of_groups = [sql for sql in questions if "FROM groups" in sql]

@@ -17,7 +17,7 @@ from warren.domain.windows import UNKNOWN
 from warren.sinks.lake import parquet
 from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.parquet import Files
-from warren.sinks.lake.tables import Table
+from warren.sinks.lake.tables import LakeTable
 from warren.snapshot.reader import SnapshotReader
 
 DAY = 86_400_000
@@ -36,10 +36,10 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
     snapshot = SnapshotReader(lake.town.data).latest()
     assert lake.worker.deliver_next()
 
-    rows = {(r["time"], r["cluster"], r["group"]): r for r in lake.rows(Table.GROUPS)}
+    rows = {(r["time"], r["cluster"], r["group"]): r for r in lake.rows(LakeTable.GROUPS)}
     groups = snapshot.groups().to_pylist()
     assert {key[0] for key in rows} == {when(first), when(second)}
-    assert len(rows) == len(lake.rows(Table.GROUPS)) == 2 * len(groups)
+    assert len(rows) == len(lake.rows(LakeTable.GROUPS)) == 2 * len(groups)
     for group in groups:
         row = rows[when(second), group["cluster"], group["group"]]
         assert row["status"] == Status(group["status"]).name
@@ -51,7 +51,9 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
         assert row["date"] == when(second).date().isoformat()
         assert row["tags"] == [("usage", "x")]
 
-    parts = {(r["time"], r["cluster"], r["group"], r["topic"], r["partition"]): r for r in lake.rows(Table.PARTITIONS)}
+    parts = {
+        (r["time"], r["cluster"], r["group"], r["topic"], r["partition"]): r for r in lake.rows(LakeTable.PARTITIONS)
+    }
     held = snapshot.partitions().to_pylist()
     assert len(parts) == 2 * len(held)
     for part in held:
@@ -64,14 +66,14 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
         assert row["owner"] == (part["owner"] or None)
 
     for table, names in (
-        (Table.GROUPS, ("group", "time")),
-        (Table.PARTITIONS, ("group", "topic", "partition", "time")),
+        (LakeTable.GROUPS, ("group", "time")),
+        (LakeTable.PARTITIONS, ("group", "topic", "partition", "time")),
     ):
         for file in lake.files(table):
             keys = [tuple(row[name] for name in names) for row in pq.read_table(file).to_pylist()]
             assert keys == sorted(keys), f"{file} is sorted"
 
-    heads = {(r["cluster"], r["topic"], r["partition"]): r["head"] for r in lake.rows(Table.TOPICS)}
+    heads = {(r["cluster"], r["topic"], r["partition"]): r["head"] for r in lake.rows(LakeTable.TOPICS)}
     assert heads["one", "orders", 2] == 1090
     assert ("one", "audit", 1) not in heads, "a head that is not known is no row"
     status = read_status(lake.town.data, "l")
@@ -95,8 +97,8 @@ def test_a_job_that_is_cut_short_is_finished_and_nothing_is_there_twice(
     assert not list((sink_folder(lake.town.data, "l") / "spool").iterdir())
 
 
-def is_whole(lake: Lake, intervals: int, *tables: Table) -> bool:
-    for table in tables or (Table.GROUPS, Table.PARTITIONS, Table.TOPICS):
+def is_whole(lake: Lake, intervals: int, *tables: LakeTable) -> bool:
+    for table in tables or (LakeTable.GROUPS, LakeTable.PARTITIONS, LakeTable.TOPICS):
         names = ("time", "cluster", "group", "topic", "partition")
         rows = [tuple(row.get(name) for name in names) for row in lake.rows(table)]
         assert len(rows) == len(set(rows)), f"{table} has some rows twice"
@@ -145,7 +147,7 @@ def test_moving_and_merging_may_end_at_any_file(
         pass
     lake.sample(second + MINUTE)
     lake.worker.deliver_next()
-    assert is_whole(lake, 3, Table.GROUPS, Table.TOPICS)
+    assert is_whole(lake, 3, LakeTable.GROUPS, LakeTable.TOPICS)
 
 
 def test_files_of_a_day_become_few_and_old_days_go(
@@ -159,18 +161,18 @@ def test_files_of_a_day_become_few_and_old_days_go(
     for at_ms in minutes(lake, 4, noon):
         lake.sample(at_ms)
         assert lake.worker.deliver_next()
-        names.append([path.name.partition("-")[0] for path in lake.files(Table.GROUPS)])
+        names.append([path.name.partition("-")[0] for path in lake.files(LakeTable.GROUPS)])
     assert names[1:] == [["b"] * 4, ["m", "m"], ["b", "m", "b", "m"]]
     lake.sample(noon + DAY)
     assert lake.worker.deliver_next()
-    kinds = {(path.parent.parent.name[-2:], path.name[0]) for path in lake.files(Table.GROUPS)}
+    kinds = {(path.parent.parent.name[-2:], path.name[0]) for path in lake.files(LakeTable.GROUPS)}
     days = [when(noon + number * DAY).date().isoformat()[-2:] for number in range(2)]
     assert kinds == {(days[0], "d"), (days[1], "b")}
-    times = [r["time"] for r in lake.rows(Table.GROUPS) if r["group"] == "slow"]
+    times = [r["time"] for r in lake.rows(LakeTable.GROUPS) if r["group"] == "slow"]
     assert len(times) == len(set(times)) == 5
     lake.sample(noon + 3 * DAY)
     assert lake.worker.deliver_next()
-    assert {path.parent.parent.name for path in lake.files(Table.GROUPS)} == {
+    assert {path.parent.parent.name for path in lake.files(LakeTable.GROUPS)} == {
         f"date={when(noon + number * DAY).date().isoformat()}" for number in (1, 3)
     }
 
@@ -186,15 +188,15 @@ def test_filters_detail_and_clusters_that_are_away(tmp_path: Path, lake_spark: S
     lake.sample(first)
     lake.sample(second, clusters={"one": cluster_state(unknown_since_ms=1), "two": cluster_state()})
     assert lake.worker.deliver_next()
-    groups = {(r["time"], r["cluster"], r["group"]) for r in lake.rows(Table.GROUPS)}
+    groups = {(r["time"], r["cluster"], r["group"]) for r in lake.rows(LakeTable.GROUPS)}
     assert groups == {
         (when(first), "one", "healthy"),
         (when(first), "one", "stalled"),
         (when(first), "two", "healthy"),
         (when(second), "two", "healthy"),
     }
-    assert {r["topic"] for r in lake.rows(Table.TOPICS)} == {"orders", "unread"}
-    assert not {r["topic"] for r in lake.rows(Table.PARTITIONS)} - {"orders"}
+    assert {r["topic"] for r in lake.rows(LakeTable.TOPICS)} == {"orders", "unread"}
+    assert not {r["topic"] for r in lake.rows(LakeTable.PARTITIONS)} - {"orders"}
 
 
 def test_a_spool_that_fills_up_is_written_early(tmp_path: Path, lake_spark: SparkSession) -> None:
@@ -202,11 +204,11 @@ def test_a_spool_that_fills_up_is_written_early(tmp_path: Path, lake_spark: Spar
     first, second, third = minutes(lake, 3)
     lake.sample(first)
     size = read_size(lake)
-    lake.worker._deliveries[0]._waiting._most = round(3.5 * size)
+    lake.worker.deliveries[0].spool._max_bytes = round(3.5 * size)
     assert not lake.worker.deliver_next()
     lake.sample(second)
     assert lake.worker.deliver_next()
-    assert {r["time"] for r in lake.rows(Table.GROUPS)} == {when(first), when(second)}
+    assert {r["time"] for r in lake.rows(LakeTable.GROUPS)} == {when(first), when(second)}
     status = read_status(lake.town.data, "l")
     assert status is not None
     assert status.dropped == 0
@@ -230,7 +232,7 @@ def test_what_waits_survives_its_snapshots(lake: Lake) -> None:
     lake.sample(second)
     lake.town.cycles.store.remove([manifest.sequence], [file.path for file in manifest.files()])
     assert lake.worker.deliver_next()
-    assert {r["time"] for r in lake.rows(Table.GROUPS)} == {when(first), when(second)}
+    assert {r["time"] for r in lake.rows(LakeTable.GROUPS)} == {when(first), when(second)}
 
 
 def test_a_move_that_was_cut_short_between_copy_and_removal_is_finished(

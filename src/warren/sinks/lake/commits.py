@@ -1,4 +1,4 @@
-"""Every commit, decoded: the offsets topics once more, between the places that two snapshots had been read to."""
+"""The commits table: offsets topics read again, between the positions of two snapshots, and decoded."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,20 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config import Config
-from warren.domain.matching import GroupFilter, is_wanted, matches_globs
+from warren.domain.matching import GroupFilter, is_wanted
 from warren.kafka.options import to_spark_options
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import Reject
-from warren.sinks.lake.progress import Stretch
-from warren.sinks.lake.tables import Scope
+from warren.sinks.filters import Mask, SinkFilter
+from warren.sinks.lake.progress import CommitRange
 from warren.sources.offsets_topic import OffsetRange, offsets_topics, read_commits
 
+Ints = NDArray[np.int64]
 Batches = Iterable[pa.RecordBatch]
 
 _OUT = pa.schema(
@@ -68,77 +70,73 @@ def offsets_topics_of(config: Config) -> tuple[OffsetsTopic, ...]:
 
 
 def commits(
-    spark: SparkSession, stretches: Sequence[Stretch], sources: Sequence[OffsetsTopic], scope: Scope
+    spark: SparkSession, ranges: Sequence[CommitRange], sources: Sequence[OffsetsTopic], wanted: SinkFilter
 ) -> DataFrame | None:
-    """A row a commit; None when there is nothing to read."""
+    """One row per commit; None when there is nothing to read."""
     scans = []
-    for number, source in enumerate(sources):
-        spans = {
-            one.partition: OffsetRange(one.start, one.end)
-            for one in stretches
-            if (one.cluster, one.topic) == (source.cluster, source.topic)
+    for index, source in enumerate(sources):
+        offsets = {
+            each.partition: OffsetRange(each.start, each.end)
+            for each in ranges
+            if (each.cluster, each.topic) == (source.cluster, source.topic)
         }
-        if spans:
-            options = source.options
+        if offsets:
+            options, extra = source.options, ("timestamp",)
             scans.append(
-                read_commits(spark, number, source.cluster, options, source.topic, spans, extra_columns=("timestamp",))
+                read_commits(spark, index, source.cluster, options, source.topic, offsets, extra_columns=extra)
             )
     if not scans:
         return None
     tasks = 2 * spark.sparkContext.defaultParallelism
-    rows = reduce(DataFrame.unionByName, scans).coalesce(tasks).mapInArrow(decoded(sources, scope), _OUT_DDL)
+    rows = reduce(DataFrame.unionByName, scans).coalesce(tasks).mapInArrow(decoder(sources, wanted), _OUT_DDL)
     return rows.select(f.timestamp_millis("at_ms").alias("time"), *_OUT.names[1:])
 
 
-def decoded(sources: Sequence[OffsetsTopic], scope: Scope) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Decodes raw records of offsets topics; what is no commit, or is broken, is left out."""
+def decoder(sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Decodes raw records of offsets topics; other records and rejects are left out."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from _decoded(batch, sources, scope).to_batches()
+            yield from _decode(batch, sources, wanted).to_batches()
 
     return run
 
 
-def _decoded(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], scope: Scope) -> pa.Table:
+def _decode(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> pa.Table:
     keys = decode_keys(_binary(batch["key"]))
     rows = np.flatnonzero(keys.kind == RecordKind.COMMIT)
     values = decode_commits(_binary(batch["value"]).take(pa.array(rows)))
-    is_good = values.reject == Reject.NONE
-    rows, offset, time_ms = rows[is_good], values.offset[is_good], values.time_ms[is_good]
-    is_tombstone = values.is_tombstone[is_good]
-    number = np.asarray(batch["source"])[rows]
+    is_valid = values.reject == Reject.NONE
+    rows, offset, time_ms = rows[is_valid], values.offset[is_valid], values.time_ms[is_valid]
+    is_tombstone = values.is_tombstone[is_valid]
+    source_index = np.asarray(batch["source"])[rows]
     recorded_ms = np.asarray(batch["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()))[rows] // 1000
     at = pa.array(rows)
     table = pa.table(
         {
             "at_ms": np.where(is_tombstone, recorded_ms, time_ms),
-            "cluster": pa.array([source.cluster for source in sources]).take(pa.array(number)),
+            "cluster": pa.array([source.cluster for source in sources]).take(pa.array(source_index)),
             "group": keys.group.take(at),
             "topic": keys.topic.take(at),
             "partition": keys.partition[rows],
             "offset": pc.if_else(pa.array(is_tombstone), None, pa.array(offset)),
             "is_tombstone": is_tombstone,
-            "source": pa.array([source.topic for source in sources]).take(pa.array(number)),
+            "source": pa.array([source.topic for source in sources]).take(pa.array(source_index)),
             "source_partition": batch["partition"].take(at),
             "source_offset": batch["offset"].take(at),
         },
         schema=_OUT,
     )
-    return table.filter(pa.array(_is_wanted(table, number, sources, scope)))
+    return table.filter(pa.array(_is_wanted(table, source_index, sources, wanted)))
 
 
-def _is_wanted(table: pa.Table, number: np.ndarray, sources: Sequence[OffsetsTopic], scope: Scope) -> np.ndarray:
+def _is_wanted(table: pa.Table, source_index: Ints, sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> Mask:
     cluster, group, topic = (table[name].combine_chunks() for name in ("cluster", "group", "topic"))
-    wanted = (
-        matches_globs(cluster, *scope.clusters)
-        & matches_globs(group, *scope.groups)
-        & matches_globs(topic, *scope.topics)
-    )
-    for at in np.unique(number):
-        source, own = sources[at], number == at
-        wanted[own] &= is_wanted(group.filter(pa.array(own)), source.filters, source.storage)
-    return wanted
+    is_kept = wanted.matches(cluster, group, topic)
+    for index in np.unique(source_index):
+        source, is_own = sources[index], source_index == index
+        is_kept[is_own] &= is_wanted(group.filter(pa.array(is_own)), source.filters, source.storage)
+    return is_kept
 
 
 def _binary(column: pa.Array) -> pa.BinaryArray:

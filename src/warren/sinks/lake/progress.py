@@ -1,21 +1,19 @@
-"""How far a lake has been written, in one file that is replaced as a whole: the only word on what was written."""
+"""How far a lake has been written: one file, replaced as a whole, that alone says what was written."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import orjson
+import msgspec
 
 from warren.durable import replace_file
-from warren.sinks.lake.samples import Place, Sample
+from warren.sinks.lake.spool import Sample, SourcePosition
 
 FILE = "progress.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Records of one partition of an offsets topic: start included, end not."""
+class CommitRange(msgspec.Struct, frozen=True):
+    """Records of one partition of an offsets topic, from start up to but without end."""
 
     cluster: str
     topic: str
@@ -24,86 +22,74 @@ class Stretch:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(msgspec.Struct, frozen=True, rename={"ranges": "stretches", "positions": "places"}):
     """What is written at once: some intervals, and the commits up to the last of them."""
 
     name: str
     intervals: tuple[int, ...]
-    stretches: tuple[Stretch, ...] = ()
-    places: tuple[Place, ...] = ()
+    ranges: tuple[CommitRange, ...] = ()
+    positions: tuple[SourcePosition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The job under way, if there is one, the intervals that the one before has written, and how far commits came."""
+class Progress(msgspec.Struct, frozen=True, rename={"positions": "places"}):
+    """The job under way, the intervals that the job before it has written, and how far commits are written."""
 
     owner: str
     job: Job | None = None
     done: tuple[int, ...] = ()
-    places: tuple[Place, ...] = ()
+    positions: tuple[SourcePosition, ...] = ()
 
-    def begun(self, samples: Sequence[Sample], *, with_commits: bool) -> "Progress":
-        """With a job for these samples."""
+    def with_job(self, samples: Sequence[Sample], *, has_commits: bool) -> "Progress":
+        """With a new job for these samples."""
         newest = samples[-1]
         name = f"{samples[0].at_ms:015d}-{newest.at_ms:015d}-{uuid.uuid4().hex[:6]}"
-        stretches = tuple(stretches_between(self.places, newest.places)) if with_commits else ()
-        places = newest.places if with_commits else ()
-        return replace(self, job=Job(name, tuple(sample.at_ms for sample in samples), stretches, places), done=())
+        ranges = tuple(ranges_between(self.positions, newest.positions)) if has_commits else ()
+        positions = newest.positions if has_commits else ()
+        job = Job(name, tuple(sample.at_ms for sample in samples), ranges, positions)
+        return msgspec.structs.replace(self, job=job, done=())
 
-    def ended(self) -> "Progress":
-        """With the job done."""
+    def with_job_done(self) -> "Progress":
+        """With its job done."""
         assert self.job is not None
-        return Progress(self.owner, None, self.job.intervals, furthest(self.places, self.job.places))
+        return Progress(self.owner, None, self.job.intervals, furthest(self.positions, self.job.positions))
 
 
-def furthest(before: Iterable[Place], after: Iterable[Place]) -> tuple[Place, ...]:
-    """How far commits have come: never back, as what was written is there, and of topics that are still the same."""
-    found = {(place.cluster, place.topic, place.topic_id, place.partition): place for place in after}
-    made_again = {(place.cluster, place.topic): place.topic_id for place in found.values()}
-    for place in before:
-        key = place.cluster, place.topic, place.topic_id, place.partition
-        is_same = made_again.get((place.cluster, place.topic), place.topic_id) == place.topic_id
-        if is_same and (key not in found or found[key].next_offset < place.next_offset):
-            found[key] = place
-    return tuple(sorted(found.values()))
+def _key(position: SourcePosition) -> tuple[str, str, str, int]:
+    return position.cluster, position.topic, position.topic_id, position.partition
 
 
-def stretches_between(before: Iterable[Place], after: Iterable[Place]) -> Iterable[Stretch]:
-    """What was committed between two samples; a source that was not there before begins where it is met."""
-    starts: Mapping[tuple[str, str, str, int], int] = {
-        (place.cluster, place.topic, place.topic_id, place.partition): place.next_offset for place in before
-    }
-    sources = {(cluster, topic, topic_id) for cluster, topic, topic_id, _ in starts}
-    for place in after:
-        source = place.cluster, place.topic, place.topic_id
-        # A partition that came later to a source that was known is read from its start.
-        start = starts.get((*source, place.partition), 0 if source in sources else place.next_offset)
-        if start < place.next_offset:
-            yield Stretch(place.cluster, place.topic, place.partition, start, place.next_offset)
+def furthest(before: Iterable[SourcePosition], after: Iterable[SourcePosition]) -> tuple[SourcePosition, ...]:
+    """The highest position of each partition, without those of topics that were created anew."""
+    highest = {_key(position): position for position in after}
+    topic_ids = {(position.cluster, position.topic): position.topic_id for position in highest.values()}
+    for position in before:
+        is_same_topic = topic_ids.get((position.cluster, position.topic), position.topic_id) == position.topic_id
+        newer = highest.get(_key(position))
+        if is_same_topic and (newer is None or newer.next_offset < position.next_offset):
+            highest[_key(position)] = position
+    return tuple(sorted(highest.values()))
+
+
+def ranges_between(before: Iterable[SourcePosition], after: Iterable[SourcePosition]) -> Iterable[CommitRange]:
+    """The records between two samples; a source that is new begins at its position in the second."""
+    starts = {_key(position): position.next_offset for position in before}
+    sources = {key[:3] for key in starts}
+    for position in after:
+        # A partition that was added to a known source is read from its start.
+        is_added = _key(position)[:3] in sources
+        start = starts.get(_key(position), 0 if is_added else position.next_offset)
+        if start < position.next_offset:
+            yield CommitRange(position.cluster, position.topic, position.partition, start, position.next_offset)
 
 
 def read_progress(folder: Path) -> Progress:
-    """How far a lake has been written; one that nobody has written to yet has an owner made up now."""
+    """How far a lake has been written; a new lake gets a random owner."""
     try:
-        raw = orjson.loads((folder / FILE).read_bytes())
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=Progress)
     except FileNotFoundError:
         return Progress(uuid.uuid4().hex[:8])
-    job = raw["job"]
-    return Progress(
-        raw["owner"],
-        job
-        and Job(
-            job["name"],
-            tuple(job["intervals"]),
-            tuple(Stretch(**stretch) for stretch in job["stretches"]),
-            tuple(Place(**place) for place in job["places"]),
-        ),
-        tuple(raw["done"]),
-        tuple(Place(**place) for place in raw["places"]),
-    )
 
 
 def write_progress(folder: Path, progress: Progress) -> None:
-    """Put down how far it is, durably."""
-    replace_file(folder / FILE, orjson.dumps(asdict(progress)))
+    """Replace the progress durably."""
+    replace_file(folder / FILE, msgspec.json.encode(progress))

@@ -1,4 +1,4 @@
-"""Spark for a lake: a session of its own, with what its format needs."""
+"""The Spark session of a lake, with what its format needs."""
 
 from pyspark.sql import SparkSession
 
@@ -10,13 +10,13 @@ from warren.spark.session import start_session
 CONF = {
     "spark.app.name": "warren-lake",
     "spark.sql.session.timeZone": "UTC",
-    # Here a job is large and rare: its files are to be of a good size, which is seen while it runs.
+    # Jobs are large and rare, and adaptive execution makes files of a good size.
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "64",
     "spark.shuffle.compress": "true",
-    # As many tasks list files, where the default is ten thousand.
+    # The number of tasks that list files; the default is ten thousand.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
-    # The names of clusters are names, even those that look like numbers.
+    # Names of clusters stay text even if they look like numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.files.maxRecordsPerFile": "10000000",
@@ -33,4 +33,4 @@ def lake_session(sink: LakeSink) -> SparkSession:
 
 
 _SHIPPED = ("org.scala-lang", "org.slf4j", "org.apache.spark")
-"""What pyspark ships."""
+"""Groups of jars that pyspark ships."""

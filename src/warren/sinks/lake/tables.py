@@ -1,8 +1,7 @@
-"""The tables of the lake, from the files of snapshots: what each column means, once for all formats."""
+"""The tables of the lake, read from the files of snapshots: their columns, the same in all formats."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from warren.config.sinks import LakeSink
-from warren.domain.matching import glob_regex, matches_globs
+from warren.domain.matching import glob_regex
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
-from warren.sinks.lake.samples import GROUPS, HEADS, LAYOUT, PARTITIONS, Sample
+from warren.sinks.filters import SinkFilter
+from warren.sinks.lake.spool import GROUPS, HEADS, LAYOUT, PARTITIONS, Sample
 from warren.sinks.points import partitions_of
 
 PARTITIONED_BY = ("date", "cluster")
@@ -24,8 +23,8 @@ PARTITIONED_BY = ("date", "cluster")
 _HEADS_OUT = "at_ms long, cluster string, topic string, partition int, head long, log_start long"
 
 
-class Table(StrEnum):
-    """What the lake holds."""
+class LakeTable(StrEnum):
+    """The tables of a lake."""
 
     GROUPS = "groups"
     PARTITIONS = "partitions"
@@ -34,46 +33,30 @@ class Table(StrEnum):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """By what its rows are sorted within a file, so that it is small and a group is found fast.
+        """The sort order within a file, which makes files small and a group quick to find.
 
-        It begins with what tables are partitioned by: Spark sorts by that to write, and would drop any other order.
+        It begins with the partition columns: Spark sorts by them to write, and would drop any other order.
         """
         return {
-            Table.GROUPS: (*PARTITIONED_BY, "group", "time"),
-            Table.PARTITIONS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
-            Table.TOPICS: (*PARTITIONED_BY, "topic", "partition", "time"),
-            Table.COMMITS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
+            LakeTable.GROUPS: (*PARTITIONED_BY, "group", "time"),
+            LakeTable.PARTITIONS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
+            LakeTable.TOPICS: (*PARTITIONED_BY, "topic", "partition", "time"),
+            LakeTable.COMMITS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
         }[self]
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which of a cluster's groups and topics are wanted."""
-
-    clusters: tuple[tuple[str, ...], tuple[str, ...]]
-    groups: tuple[tuple[str, ...], tuple[str, ...]]
-    topics: tuple[tuple[str, ...], tuple[str, ...]]
-
-    @classmethod
-    def of(cls, sink: LakeSink) -> "Scope":
-        """What a sink says."""
-        return cls(
-            (sink.clusters_include, sink.clusters_exclude),
-            (sink.groups_include, sink.groups_exclude),
-            (sink.topics_include, sink.topics_exclude),
-        )
-
-
-def groups(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], scope: Scope) -> DataFrame:
-    """A row a group and interval."""
+def groups(
+    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], wanted: SinkFilter
+) -> DataFrame:
+    """One row per group and interval."""
     rows = _judged(_read(spark, samples, folder, GROUPS), spark, samples)
-    rows = rows.where(_fits("cluster", *scope.clusters) & _fits("group", *scope.groups))
+    rows = rows.where(_matches("cluster", *wanted.clusters) & _matches("group", *wanted.groups))
     return rows.select(
         time_of("at_ms").alias("time"),
         "cluster",
         "group",
-        word_of("status", Status).alias("status"),
-        word_of("worst_status", Status).alias("worst_status"),
+        name_of("status", Status).alias("status"),
+        name_of("worst_status", Status).alias("worst_status"),
         time_of("since_ms").alias("since"),
         "complete",
         "partitions",
@@ -85,19 +68,21 @@ def groups(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int
 
 
 def partitions(
-    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], scope: Scope
+    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], wanted: SinkFilter
 ) -> DataFrame:
-    """A row a partition of a group and interval."""
+    """One row per group, partition and interval."""
     rows = _judged(_read(spark, samples, folder, PARTITIONS), spark, samples)
-    is_wanted = _fits("cluster", *scope.clusters) & _fits("group", *scope.groups) & _fits("topic", *scope.topics)
-    return rows.where(is_wanted).select(
+    is_match = (
+        _matches("cluster", *wanted.clusters) & _matches("group", *wanted.groups) & _matches("topic", *wanted.topics)
+    )
+    return rows.where(is_match).select(
         time_of("at_ms").alias("time"),
         "cluster",
         "group",
         "topic",
         "partition",
-        word_of("status", Status).alias("status"),
-        f.lower(word_of("reason", Reason)).alias("reason"),
+        name_of("status", Status).alias("status"),
+        f.lower(name_of("reason", Reason)).alias("reason"),
         time_of("since_ms").alias("since"),
         "complete",
         _known("current_lag").alias("lag"),
@@ -110,35 +95,39 @@ def partitions(
     )
 
 
-def topics(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], scope: Scope) -> DataFrame:
-    """A row a partition of a topic and interval: where its log begins and ends."""
-    held = [(sample.at_ms, str(folder(sample.at_ms))) for sample in samples if (folder(sample.at_ms) / HEADS).exists()]
-    tasks = max(min(len(held), 2 * spark.sparkContext.defaultParallelism), 1)
-    listed = spark.createDataFrame(held, "at_ms long, folder string").repartition(tasks)
-    rows = _judged(listed.mapInArrow(heads_in(scope), _HEADS_OUT), spark, samples)
+def topics(
+    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], wanted: SinkFilter
+) -> DataFrame:
+    """One row per partition of a topic and interval: where its log begins and ends."""
+    folders = [
+        (sample.at_ms, str(folder(sample.at_ms))) for sample in samples if (folder(sample.at_ms) / HEADS).exists()
+    ]
+    tasks = max(min(len(folders), 2 * spark.sparkContext.defaultParallelism), 1)
+    listed = spark.createDataFrame(folders, "at_ms long, folder string").repartition(tasks)
+    rows = _judged(listed.mapInArrow(heads_in(wanted), _HEADS_OUT), spark, samples)
     return rows.select(
         time_of("at_ms").alias("time"), "cluster", "topic", "partition", "head", _known("log_start").alias("log_start")
     )
 
 
-def heads_in(scope: Scope) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Reads the heads that folders hold, a whole file at a time."""
+def heads_in(wanted: SinkFilter) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Reads the heads in some folders, one file at a time."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for at_ms, folder in zip(*(batch[name].to_pylist() for name in ("at_ms", "folder")), strict=True):
-                yield from _heads(at_ms, Path(folder), scope).to_batches(max_chunksize=200_000)
+                yield from _heads(at_ms, Path(folder), wanted).to_batches(max_chunksize=200_000)
 
     return run
 
 
-def _heads(at_ms: int, folder: Path, scope: Scope) -> pa.Table:
+def _heads(at_ms: int, folder: Path, wanted: SinkFilter) -> pa.Table:
     layout, heads = (pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all() for name in (LAYOUT, HEADS))
     clusters, topics = layout["cluster"].combine_chunks(), layout["topic"].combine_chunks()
-    kept = np.flatnonzero(matches_globs(clusters, *scope.clusters) & matches_globs(topics, *scope.topics))
-    topic, partition, row = partitions_of(layout, kept)
-    is_there = np.asarray(heads["head"])[row] != UNKNOWN
-    row, topic, partition = row[is_there], topic[is_there], partition[is_there]
+    rows = np.flatnonzero(wanted.matches(clusters, topics=topics))
+    topic, partition, row = partitions_of(layout, rows)
+    is_known = np.asarray(heads["head"])[row] != UNKNOWN
+    row, topic, partition = row[is_known], topic[is_known], partition[is_known]
     return pa.table(
         {
             "at_ms": np.full(row.size, at_ms, dtype=np.int64),
@@ -151,15 +140,15 @@ def _heads(at_ms: int, folder: Path, scope: Scope) -> pa.Table:
     )
 
 
-def finished(rows: DataFrame, table: Table, host: str, tags: Mapping[str, str]) -> DataFrame:
-    """Rows with whom they come from and the day they belong to, few files a day and cluster, sorted."""
-    said = f.create_map(*(f.lit(text) for tag in sorted(tags.items()) for text in tag)).cast("map<string,string>")
-    whole = rows.withColumns({"host": f.lit(host), "tags": said, "date": f.to_date("time")})
+def finished(rows: DataFrame, table: LakeTable, host: str, tags: Mapping[str, str]) -> DataFrame:
+    """Rows with host, tags and date, sorted, in few files per day and cluster."""
+    tag_map = f.create_map(*(f.lit(text) for tag in sorted(tags.items()) for text in tag)).cast("map<string,string>")
+    whole = rows.withColumns({"host": f.lit(host), "tags": tag_map, "date": f.to_date("time")})
     return whole.hint("rebalance", *PARTITIONED_BY).sortWithinPartitions(*table.order)
 
 
 def _read(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], kind: str) -> DataFrame:
-    """Files of one kind of some snapshots, with the interval that each is of."""
+    """The files of one kind of some snapshots, with the time of their interval."""
     paths = [local_path(path) for sample in samples for path in sorted(folder(sample.at_ms).glob(f"{kind}-*.parquet"))]
     if not paths:
         return spark.createDataFrame([], _EMPTY[kind])
@@ -176,37 +165,37 @@ _EMPTY = {
     "client_id string, status tinyint, reason tinyint, since_ms long, complete float, current_lag long, "
     "committed_offset long, head long, log_start long, end_ms long",
 }
-"""The columns of a snapshot's files that are wanted here."""
+"""The columns that are read from the files of a snapshot."""
 
 
 def plain_path(path: str) -> str:
-    """A path as itself, where Spark would take some of its signs for a pattern."""
+    """A path with the characters escaped that Spark would take for a glob."""
     return re.sub(r"([*?\[\]{}\\^])", r"\\\1", path)
 
 
 def local_path(path: Path) -> str:
-    """A file of this machine, wherever Spark's own default is."""
+    """A local path, whatever Spark's default file system is."""
     return f"file://{plain_path(str(path.absolute()))}"
 
 
 def _judged(rows: DataFrame, spark: SparkSession, samples: Sequence[Sample]) -> DataFrame:
-    """Only rows of clusters that could be judged then: what is known of the others is of before."""
-    known = [(sample.at_ms, cluster) for sample in samples for cluster in sample.clusters]
-    judged = spark.createDataFrame(known, "at_ms long, cluster string")
+    """Only the rows of clusters that were judged at that time."""
+    pairs = [(sample.at_ms, cluster) for sample in samples for cluster in sample.clusters]
+    judged = spark.createDataFrame(pairs, "at_ms long, cluster string")
     return rows.join(f.broadcast(judged), ["at_ms", "cluster"], "left_semi")
 
 
-def _fits(column: str, include: Sequence[str], exclude: Sequence[str]) -> Column:
-    fitting = f.lit(True)
+def _matches(column: str, include: Sequence[str], exclude: Sequence[str]) -> Column:
+    is_match = f.lit(True)
     if include:
-        fitting = fitting & f.col(column).rlike("|".join(map(glob_regex, include)))
+        is_match = is_match & f.col(column).rlike("|".join(map(glob_regex, include)))
     if exclude:
-        fitting = fitting & ~f.col(column).rlike("|".join(map(glob_regex, exclude)))
-    return fitting
+        is_match = is_match & ~f.col(column).rlike("|".join(map(glob_regex, exclude)))
+    return is_match
 
 
 def time_of(column: str) -> Column:
-    """Milliseconds as a time."""
+    """Milliseconds since the epoch as a timestamp."""
     return f.when(f.col(column) > 0, f.timestamp_millis(column))
 
 
@@ -214,7 +203,7 @@ def _known(column: str) -> Column:
     return f.when(f.col(column) != UNKNOWN, f.col(column))
 
 
-def word_of(column: str, words: type[IntEnum]) -> Column:
-    """A number as its word."""
-    named = f.array(*(f.lit(word.name) for word in words))
-    return f.element_at(named, f.col(column).cast("int") + 1)
+def name_of(column: str, enum: type[IntEnum]) -> Column:
+    """A number of an enum as its name."""
+    names = f.array(*(f.lit(member.name) for member in enum))
+    return f.element_at(names, f.col(column).cast("int") + 1)

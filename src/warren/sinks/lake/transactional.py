@@ -1,4 +1,4 @@
-"""The lake in a table format with transactions (Delta, Iceberg): a job is one commit a table, there or not."""
+"""The lake in a table format with transactions (Delta, Iceberg): a job is one commit per table."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config.sinks import LakeSink
-from warren.sinks.lake.tables import PARTITIONED_BY, Table
+from warren.sinks.lake.tables import PARTITIONED_BY, LakeTable
 
 CATALOG, DATABASE = "lake", "kafka"
-"""What a lake of Iceberg's is called when only its path is given."""
+"""The catalog and database of an Iceberg lake that is given by its path."""
 
-OWN_CONF = {
+FORMAT_CONF = {
     "delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -21,12 +21,12 @@ OWN_CONF = {
     },
     "iceberg": {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
 }
-"""What a format asks of the session."""
+"""The Spark settings that a format needs."""
 
 
 def conf_of(sink: LakeSink) -> dict[str, str]:
-    """The settings of Spark that a sink's format needs; what the sink says itself counts more."""
-    settings = dict(OWN_CONF.get(sink.format, {}))
+    """The Spark settings of a sink: those of its format, and its own `spark-conf`, which take precedence."""
+    settings = dict(FORMAT_CONF.get(sink.format, {}))
     if sink.format == "iceberg" and sink.path:
         settings |= {
             f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
@@ -37,7 +37,7 @@ def conf_of(sink: LakeSink) -> dict[str, str]:
 
 
 class TransactionalTables:
-    """Writes tables of a format that commits as a whole, below a path or in a database of a catalog."""
+    """Tables of a format with transactions, below a path or in a database of a catalog."""
 
     def __init__(self, spark: SparkSession, sink: LakeSink) -> None:
         self._spark = spark
@@ -48,11 +48,11 @@ class TransactionalTables:
             self._database = f"{CATALOG}.{DATABASE}"
 
     def begin(self, job: str) -> None:
-        """Nothing is left behind by a job."""
+        """Nothing to do: a job leaves nothing behind."""
 
-    def append(self, table: Table, rows: DataFrame, job: str, *, is_again: bool = False) -> None:
-        """Write rows of a job; one that is tried again is looked for first."""
-        if is_again and self._has(table, job):
+    def append(self, table: LakeTable, rows: DataFrame, job: str, *, is_retry: bool = False) -> None:
+        """Write rows of a job, unless it is a retry and they are in the table already."""
+        if is_retry and self._has(table, job):
             return
         marked = rows.withColumn("job", f.lit(job))
         if self._database is None:
@@ -67,18 +67,18 @@ class TransactionalTables:
             new.partitionedBy(*(f.col(name) for name in PARTITIONED_BY)).create()
 
     def finish(self, job: str) -> None:
-        """Nothing is left behind by a job."""
+        """Nothing to do: a job leaves nothing behind."""
 
     def tidy(self, today: dt.date, keep_days: int) -> None:
-        """Merge small files as the format does that, and remove days that are too old."""
-        for table in Table:
+        """Merge small files by the means of the format, and remove days that are too old."""
+        for table in LakeTable:
             if self.read(table) is None:
                 continue
-            for statement in self._care(table, today, keep_days):
+            for statement in self._maintenance(table, today, keep_days):
                 self._spark.sql(statement)
 
-    def read(self, table: Table) -> DataFrame | None:
-        """All of a table; None where nothing was written yet."""
+    def read(self, table: LakeTable) -> DataFrame | None:
+        """A whole table; None when nothing was written yet."""
         try:
             if self._database is None:
                 return self._spark.read.format(self._format).load(f"{self._path}/{table}")
@@ -88,17 +88,17 @@ class TransactionalTables:
                 return None
             raise
 
-    def name(self, table: Table) -> str:
-        """What a table is called in SQL."""
+    def name(self, table: LakeTable) -> str:
+        """The name of a table in SQL."""
         if self._database is None:
             return f"{self._format}.`{self._path}/{table}`"
         return f"{self._database}.{table}"
 
-    def _has(self, table: Table, job: str) -> bool:
-        held = self.read(table)
-        return held is not None and not held.where(f.col("job") == job).isEmpty()
+    def _has(self, table: LakeTable, job: str) -> bool:
+        rows = self.read(table)
+        return rows is not None and not rows.where(f.col("job") == job).isEmpty()
 
-    def _care(self, table: Table, today: dt.date, keep_days: int) -> Iterator[str]:
+    def _maintenance(self, table: LakeTable, today: dt.date, keep_days: int) -> Iterator[str]:
         name = self.name(table)
         if keep_days:
             oldest = today - dt.timedelta(days=keep_days)

@@ -1,7 +1,7 @@
-"""A lake at work: snapshots are kept as they are, and every so often Spark writes all that wait as one job.
+"""A lake at work: snapshots wait in a spool, and every `write-interval` Spark writes them as one job.
 
-A job is put down before it is begun and again when it is done, so that one which a crash has cut short is finished, and
-none is written twice.
+A job is recorded before it starts and when it is done, so that a job interrupted by a crash is finished and none is
+written twice.
 """
 
 import datetime as dt
@@ -18,16 +18,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from warren.config.sinks import LakeSink
 from warren.delivery.sink_status import SinkStatus, sink_folder
-from warren.sinks.delivery import Delivery, Notes, in_short
+from warren.sinks.delivery import Delivery, StatusReporter, short_message
+from warren.sinks.filters import SinkFilter
 from warren.sinks.lake import tables
 from warren.sinks.lake.commits import OffsetsTopic, commits
 from warren.sinks.lake.parquet import ParquetTables
-from warren.sinks.lake.progress import Job, read_progress, write_progress
-from warren.sinks.lake.samples import Sample, Samples
+from warren.sinks.lake.progress import Job, Progress, read_progress, write_progress
 from warren.sinks.lake.session import lake_session
-from warren.sinks.lake.tables import Scope, Table
+from warren.sinks.lake.spool import Sample, SnapshotSpool
+from warren.sinks.lake.tables import LakeTable
 from warren.sinks.lake.transactional import TransactionalTables
-from warren.sinks.worker import Sampler, Worker, wall_clock_ms
+from warren.sinks.worker import Sampler, SinkWorker, wall_clock_ms
 from warren.snapshot.reader import Snapshot
 
 log = logging.getLogger(__name__)
@@ -36,26 +37,26 @@ TIDY_EVERY_MS = 3_600_000
 
 
 class LakeTables(Protocol):
-    """Where the tables are, in some format."""
+    """The tables of a lake, in some format."""
 
     def begin(self, job: str) -> None:
-        """Finish or clear up what was left behind, all but this job."""
+        """Finish or remove what earlier jobs have left behind."""
         ...
 
-    def append(self, table: Table, rows: DataFrame, job: str, *, is_again: bool = False) -> None:
-        """Write rows of a job, all or none; `is_again` says that it was begun before."""
+    def append(self, table: LakeTable, rows: DataFrame, job: str, *, is_retry: bool = False) -> None:
+        """Write rows of a job, all or none; `is_retry` says that the job was started before."""
         ...
 
     def finish(self, job: str) -> None:
-        """Clear up after a job that has been noted as done."""
+        """Clean up after a job that is recorded as done."""
         ...
 
     def tidy(self, today: dt.date, keep_days: int) -> None:
-        """Make small files fewer, and remove days that are too old."""
+        """Merge small files, and remove days that are too old."""
         ...
 
-    def read(self, table: Table) -> DataFrame | None:
-        """All of a table; None where nothing was written yet."""
+    def read(self, table: LakeTable) -> DataFrame | None:
+        """A whole table; None when nothing was written yet."""
         ...
 
 
@@ -67,8 +68,8 @@ def open_tables(spark: SparkSession, sink: LakeSink, owner: str, folder: Path) -
     return TransactionalTables(spark, sink)
 
 
-class LakeWorker(Worker):
-    """Keeps snapshots and has Spark write them."""
+class LakeWorker(SinkWorker):
+    """Spools snapshots, and has Spark write them."""
 
     def __init__(
         self,
@@ -79,116 +80,112 @@ class LakeWorker(Worker):
         start: Callable[[LakeSink], SparkSession] = lake_session,
     ) -> None:
         folder = sink_folder(data_dir, sink.name)
-        samples = Samples(folder / "spool", sink.spool * 1_000_000)
-        notes = Notes(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
+        spool = SnapshotSpool(folder / "spool", sink.spool * 1_000_000)
+        status = StatusReporter(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
 
-        def keep(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
+        def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
             rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
-            return rows, samples.keep(snapshot, sink, at_ms)
+            return rows, spool.put(snapshot, sink, at_ms)
 
-        sampler = Sampler(sink, samples, notes, data_dir, clock_ms, keep)
-        super().__init__(sampler, [Jobs(sink, sources, samples, folder, notes, clock_ms, start)])
+        sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
+        super().__init__(sampler, [LakeJobs(sink, sources, spool, folder, status, clock_ms, start)])
 
 
-class Jobs(Delivery):
-    """Has Spark write the snapshots that wait, a job at a time."""
+class LakeJobs(Delivery):
+    """Has Spark write the snapshots that wait, one job at a time."""
 
     def __init__(
         self,
         sink: LakeSink,
         sources: Sequence[OffsetsTopic],
-        samples: Samples,
+        spool: SnapshotSpool,
         folder: Path,
-        notes: Notes,
+        status: StatusReporter,
         clock_ms: Callable[[], int],
         start: Callable[[LakeSink], SparkSession],
     ) -> None:
-        super().__init__(sink.name, samples, notes)
+        super().__init__(sink.name, spool, status)
         self._sink = sink
         self._sources = sources
-        self._samples = samples
+        self._snapshots = spool
         self._folder = folder
         self._clock_ms = clock_ms
         self._start = start
-        self._scope = Scope.of(sink)
+        self._filter = SinkFilter.of(sink)
         self._spark: SparkSession | None = None
         self._tidied_ms = 0
         self._progress = read_progress(folder)
-        self._is_again = self._progress.job is not None
-        self._forget()
+        self._is_retry = self._progress.job is not None
+        self._remove_written()
 
     def deliver_next(self) -> bool:
-        """Write what waits, if it is time; says whether it was."""
-        if self._progress.job is None and not self._begin():
+        """Run a job if one is due; returns whether it was."""
+        if self._progress.job is None and not self._start_job():
             return False
         job = self._progress.job
         assert job is not None
-        held = open_tables(self._session(), self._sink, self._progress.owner, self._folder)
-        is_again, self._is_again = self._is_again, True
-        began = time.monotonic()
-        held.begin(job.name)
-        self._write(held, job, is_again=is_again)
-        self._save_ended()
-        self._forget()
-        self._notes.note(self._samples, delivered_ms=job.intervals[-1], trouble="")
-        took_s = time.monotonic() - began
+        lake = open_tables(self._session(), self._sink, self._progress.owner, self._folder)
+        is_retry, self._is_retry = self._is_retry, True
+        started = time.monotonic()
+        lake.begin(job.name)
+        self._write(lake, job, is_retry=is_retry)
+        self._save(self._progress.with_job_done())
+        self._remove_written()
+        self._status.report(self.spool, delivered_ms=job.intervals[-1], error="")
+        took_s = time.monotonic() - started
         log.info("sink %s: %d intervals were written in %.1f s", self._name, len(job.intervals), took_s)
-        held.finish(job.name)
+        lake.finish(job.name)
         if self._clock_ms() - self._tidied_ms >= TIDY_EVERY_MS:
-            self._tidy(held)
+            self._tidy(lake)
         return True
 
-    def _tidy(self, held: LakeTables) -> None:
+    def _tidy(self, lake: LakeTables) -> None:
         try:
-            held.tidy(self._today(), self._sink.keep_days)
+            lake.tidy(self._today(), self._sink.keep_days)
             self._tidied_ms = self._clock_ms()
-        except Exception as error:  # noqa: BLE001 - all that was to be written is
-            log.warning("sink %s: its files could not be tidied up: %s", self._name, in_short(error))
+        except Exception as error:  # noqa: BLE001 - the job itself is done
+            log.warning("sink %s: its files could not be merged or removed: %s", self._name, short_message(error))
 
-    def _begin(self) -> bool:
-        waiting = self._samples.waiting()
-        least_ms = (self._sink.write_interval - self._sink.interval) * 1000
-        if not waiting or (waiting[-1] - waiting[0] < least_ms and not self._samples.is_filling_up):
+    def _start_job(self) -> bool:
+        waiting = self._snapshots.waiting()
+        min_ms = (self._sink.write_interval - self._sink.interval) * 1000
+        if not waiting or (waiting[-1] - waiting[0] < min_ms and not self._snapshots.is_filling_up):
             return False
-        samples = [sample for at_ms in waiting if (sample := self._samples.read(at_ms))]
+        samples = [sample for at_ms in waiting if (sample := self._snapshots.read(at_ms))]
         if not samples:
             return False
-        progress = self._progress.begun(samples, with_commits=self._sink.commits)
-        write_progress(self._folder, progress)
-        self._progress, self._is_again = progress, False
+        self._save(self._progress.with_job(samples, has_commits=self._sink.commits))
         return True
 
-    def _write(self, held: LakeTables, job: Job, *, is_again: bool) -> None:
-        spark, scope = self._session(), self._scope
-        samples = [sample for at_ms in job.intervals if (sample := self._samples.read(at_ms))]
-        for table, make in _MAKERS.items():
-            if samples and self._sink.detail in _DETAILS[table]:
-                rows = make(spark, samples, self._samples.path, scope)
-                self._append(held, table, rows, job, is_again=is_again)
-        made = commits(spark, job.stretches, self._sources, scope)
-        if made is not None:
-            self._append(held, Table.COMMITS, made, job, is_again=is_again)
+    def _write(self, lake: LakeTables, job: Job, *, is_retry: bool) -> None:
+        spark = self._session()
+        samples = [sample for at_ms in job.intervals if (sample := self._snapshots.read(at_ms))]
+        rows = {
+            table: read(spark, samples, self._snapshots.path, self._filter)
+            for table, (read, details) in _READERS.items()
+            if samples and self._sink.detail in details
+        }
+        if (commit_rows := commits(spark, job.ranges, self._sources, self._filter)) is not None:
+            rows[LakeTable.COMMITS] = commit_rows
+        for table, selected in rows.items():
+            whole = tables.finished(selected, table, platform.node(), self._sink.tags)
+            lake.append(table, whole, job.name, is_retry=is_retry)
 
-    def _append(self, held: LakeTables, table: Table, rows: DataFrame, job: Job, *, is_again: bool) -> None:
-        whole = tables.finished(rows, table, platform.node(), self._sink.tags)
-        held.append(table, whole, job.name, is_again=is_again)
-
-    def _save_ended(self) -> None:
-        progress = self._progress.ended()
+    def _save(self, progress: Progress) -> None:
         write_progress(self._folder, progress)
-        self._progress, self._is_again = progress, False
+        self._progress, self._is_retry = progress, False
 
-    def _forget(self) -> None:
-        """Let go of what the last job has written."""
-        self._samples.written = frozenset(self._progress.done)
+    def _remove_written(self) -> None:
+        """Remove what the last job has written from the spool."""
+        self._snapshots.written = frozenset(self._progress.done)
         for at_ms in self._progress.done:
-            self._samples.forget(at_ms)
+            self._snapshots.remove(at_ms)
 
     def _session(self) -> SparkSession:
         if self._spark is None:
             self._spark = self._start(self._sink)
-        if not _lives(self._spark):
-            log.error("sink %s: its Spark has died; it starts anew", self._name)
+        if not _is_alive(self._spark):
+            log.error("sink %s: its Spark has died; the sink restarts", self._name)
             os._exit(1)
         return self._spark
 
@@ -196,23 +193,19 @@ class Jobs(Delivery):
         return dt.datetime.fromtimestamp(self._clock_ms() / 1000, dt.UTC).date()
 
     def close(self) -> None:
-        """Nothing is to be done: Spark ends with this process, and a job that is cut short is finished later."""
+        """Nothing to close: Spark ends with this process, and a job that it interrupts is finished later."""
 
 
-Make = Callable[[SparkSession, Sequence[Sample], Callable[[int], Path], Scope], DataFrame]
-_MAKERS: dict[Table, Make] = {
-    Table.GROUPS: tables.groups,
-    Table.TOPICS: tables.topics,
-    Table.PARTITIONS: tables.partitions,
+Read = Callable[[SparkSession, Sequence[Sample], Callable[[int], Path], SinkFilter], DataFrame]
+_READERS: dict[LakeTable, tuple[Read, tuple[str, ...]]] = {
+    LakeTable.GROUPS: (tables.groups, ("group", "topic", "partition")),
+    LakeTable.TOPICS: (tables.topics, ("topic", "partition")),
+    LakeTable.PARTITIONS: (tables.partitions, ("partition",)),
 }
-_DETAILS = {
-    Table.GROUPS: ("group", "topic", "partition"),
-    Table.TOPICS: ("topic", "partition"),
-    Table.PARTITIONS: ("partition",),
-}
+"""How the rows of a table are read, and the values of `detail` that want them."""
 
 
-def _lives(spark: SparkSession) -> bool:
+def _is_alive(spark: SparkSession) -> bool:
     try:
         return not spark.sparkContext._jsc.sc().isStopped()
     except (Py4JError, OSError, AttributeError):
