@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.spark.worker import SettledArchive, prepare_worker
+from warren.spark.worker import CachedArchive, prepare_worker
 
 
 def test_a_settled_worker_imports_from_archives_but_reads_their_directories_once(
@@ -23,5 +23,5 @@ def test_a_settled_worker_imports_from_archives_but_reads_their_directories_once
     prepare_worker()
     importlib.invalidate_caches()
 
-    assert isinstance(sys.path_importer_cache[str(archive)], SettledArchive)
+    assert isinstance(sys.path_importer_cache[str(archive)], CachedArchive)
     assert importlib.import_module("two_of_the_archive").NUMBER == 2

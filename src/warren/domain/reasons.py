@@ -1,6 +1,6 @@
-"""A verdict's reason in words; made when somebody reads it, from the rung of the ladder and the partition's numbers."""
+"""The reason of a verdict in words, made when it is read from its rung of the ladder and the partition's numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from warren.domain.rules import Reason
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The numbers a reason is told with: a window (oldest first, unknown lags None) and what stood beside it."""
+    """The numbers that a reason is explained with: a window (oldest first, unknown lags None) and its context."""
 
     offsets: Sequence[int]
     times_ms: Sequence[int]
@@ -21,11 +21,31 @@ class Facts:
     allowed_lag: int = 0
     trend_floor: int | None = None
 
+    @property
+    def known_lags(self) -> list[int]:
+        """The lags of the window that are known."""
+        return [lag for lag in self.lags if lag is not None]
+
+    @property
+    def lag(self) -> str:
+        """The current lag as text."""
+        return "unknown" if self.current_lag is None else f"{self.current_lag:,}"
+
+    @property
+    def allowed(self) -> str:
+        """What a lag within `allowed-lag` is."""
+        return "0" if self.allowed_lag == 0 else f"within the allowed {self.allowed_lag:,}"
+
+    @property
+    def span(self) -> str:
+        """The time between the first and the last commit of the window."""
+        return format_duration(self.times_ms[-1] - self.times_ms[0])
+
 
 def explain(reason: Reason, facts: Facts) -> str:
-    """One sentence that names the rule and the numbers it was decided on."""
-    if not _bears_out(reason, facts):
-        return f"{_EARLIER[reason]}; commits have come or gone since, which are not judged yet; lag {_lag(facts)}"
+    """One sentence that names the rule and the numbers that decided."""
+    if not _is_explained_by_window(reason, facts):
+        return f"{_EARLIER[reason]}; commits have come or gone since, which are not judged yet; lag {facts.lag}"
     return _WORDS[reason](facts)
 
 
@@ -44,38 +64,18 @@ def format_duration(milliseconds: int) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
-def _bears_out(reason: Reason, facts: Facts) -> bool:
-    """Whether the window can still tell the reason: that of a cluster which is away or read anew moves on unjudged."""
+def _is_explained_by_window(reason: Reason, facts: Facts) -> bool:
+    """Whether the window still shows the reason: windows of a cluster that is not judged change without a verdict."""
     if reason == Reason.REWOUND:
         return any(after < before for before, after in pairwise(facts.offsets))
     if reason in (Reason.LAG_FELL, Reason.FALLING_BEHIND, Reason.LAG_STEADY):
-        return any(lag is not None for lag in facts.lags)
+        return bool(facts.known_lags)
     return reason not in _EARLIER or len(facts.offsets) > 0
-
-
-def _lag(facts: Facts) -> str:
-    return "unknown" if facts.current_lag is None else f"{facts.current_lag:,}"
-
-
-def _known(facts: Facts) -> list[int]:
-    return [lag for lag in facts.lags if lag is not None]
-
-
-def _allowed(facts: Facts) -> str:
-    return "0" if facts.allowed_lag == 0 else f"within the allowed {facts.allowed_lag:,}"
-
-
-def _span_ms(facts: Facts) -> int:
-    return facts.times_ms[-1] - facts.times_ms[0]
-
-
-def _not_judged(_: Facts) -> str:
-    return "not judged yet: the offsets topic is still being read"
 
 
 def _no_commits(facts: Facts) -> str:
     if facts.current_lag is not None:
-        return f"no commit seen yet; lag {_lag(facts)} by the offset the broker holds"
+        return f"no commit seen yet; lag {facts.lag} by the offset the broker holds"
     return "no commit seen yet"
 
 
@@ -86,18 +86,14 @@ def _incomplete(facts: Facts) -> str:
     )
 
 
-def _no_head(_: Facts) -> str:
-    return "the head of this partition is not known yet"
-
-
 def _caught_up(facts: Facts) -> str:
-    return f"caught up: lag is {_lag(facts)}" if facts.current_lag == 0 else f"lag {_lag(facts)} is {_allowed(facts)}"
+    return f"caught up: lag is {facts.lag}" if facts.current_lag == 0 else f"lag {facts.lag} is {facts.allowed}"
 
 
 def _stopped(facts: Facts) -> str:
     return (
         f"no commit for {format_duration(facts.now_ms - facts.times_ms[-1])}, longer than the "
-        f"{format_duration(_span_ms(facts))} its last {len(facts.offsets)} commits took; lag {_lag(facts)}"
+        f"{facts.span} its last {len(facts.offsets)} commits took; lag {facts.lag}"
     )
 
 
@@ -106,63 +102,55 @@ def _rewound(facts: Facts) -> str:
     fell = next(i for i in range(1, len(offsets)) if offsets[i] < offsets[i - 1])
     return (
         f"the committed offset went back from {offsets[fell - 1]:,} to {offsets[fell]:,} "
-        f"and has reached only {max(offsets[fell:]):,} since; lag {_lag(facts)}"
+        f"and has reached only {max(offsets[fell:]):,} since; lag {facts.lag}"
     )
 
 
 def _too_little_known(facts: Facts) -> str:
-    known = len(_known(facts))
-    return f"too little is known yet: {known} of {len(facts.offsets)} commits with a known lag; lag now {_lag(facts)}"
-
-
-def _was_caught_up(facts: Facts) -> str:
-    return f"lag was {_allowed(facts)} at some commit of the last {format_duration(_span_ms(facts))}; now {_lag(facts)}"
+    known, commits = len(facts.known_lags), len(facts.offsets)
+    return f"too little is known yet: {known} of {commits} commits with a known lag; lag now {facts.lag}"
 
 
 def _stalled(facts: Facts) -> str:
-    return (
-        f"{len(facts.offsets)} commits in {format_duration(_span_ms(facts))}, all at offset {facts.offsets[-1]:,}; "
-        f"lag {_lag(facts)}"
-    )
+    return f"{len(facts.offsets)} commits in {facts.span}, all at offset {facts.offsets[-1]:,}; lag {facts.lag}"
 
 
 def _lag_fell(facts: Facts) -> str:
-    known = _known(facts)
-    return f"lag went down within the window ({known[0]:,} first, {known[-1]:,} last); now {_lag(facts)}"
+    first, last = facts.known_lags[0], facts.known_lags[-1]
+    return f"lag went down within the window ({first:,} first, {last:,} last); now {facts.lag}"
 
 
 def _falling_behind(facts: Facts) -> str:
-    known = _known(facts)
+    known = facts.known_lags
     low = known[0] if facts.trend_floor is None else min(facts.trend_floor, known[0])
     if low == known[-1]:
-        return f"lag has stayed at {low:,} over {len(known)} commits in {format_duration(_span_ms(facts))}, never less"
-    return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {_lag(facts)}"
-
-
-def _tail_in_doubt(facts: Facts) -> str:
-    return f"lag {_lag(facts)} may be nothing but markers of transactions: its tail is being looked at"
+        return f"lag has stayed at {low:,} over {len(known)} commits in {facts.span}, never less"
+    return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {facts.lag}"
 
 
 def _lag_steady(facts: Facts) -> str:
-    known = _known(facts)
-    return f"keeps pace: lag {known[-1]:,}, no rise beyond what sampling can tell; now {_lag(facts)}"
+    return f"keeps pace: lag {facts.known_lags[-1]:,}, no rise beyond what sampling can tell; now {facts.lag}"
 
 
-_WORDS = {
-    Reason.NOT_JUDGED: _not_judged,
+_WORDS: dict[Reason, Callable[[Facts], str]] = {
+    Reason.NOT_JUDGED: lambda _: "not judged yet: the offsets topic is still being read",
     Reason.NO_COMMITS: _no_commits,
     Reason.INCOMPLETE: _incomplete,
-    Reason.NO_HEAD: _no_head,
+    Reason.NO_HEAD: lambda _: "the head of this partition is not known yet",
     Reason.CAUGHT_UP: _caught_up,
     Reason.STOPPED: _stopped,
     Reason.REWOUND: _rewound,
     Reason.TOO_LITTLE_KNOWN: _too_little_known,
-    Reason.WAS_CAUGHT_UP: _was_caught_up,
+    Reason.WAS_CAUGHT_UP: lambda facts: (
+        f"lag was {facts.allowed} at some commit of the last {facts.span}; now {facts.lag}"
+    ),
     Reason.STALLED: _stalled,
     Reason.LAG_FELL: _lag_fell,
     Reason.FALLING_BEHIND: _falling_behind,
     Reason.LAG_STEADY: _lag_steady,
-    Reason.TAIL_IN_DOUBT: _tail_in_doubt,
+    Reason.TAIL_IN_DOUBT: lambda facts: (
+        f"lag {facts.lag} may be transaction markers alone: the tail of the partition is being read"
+    ),
 }
 _EARLIER = {
     Reason.STOPPED: "had stopped when last judged",

@@ -19,24 +19,24 @@ DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # A cycle is one small job: planning it again half-way costs more than it gains.
+    # A cycle is one small job: adaptive planning costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
-    # Whole columns at a time, bounded by rows: a bound by bytes makes Spark measure all its vectors at every row, which
-    # is a third of what reading costs the JVM.
+    # Batches are bounded by rows: with a bound in bytes Spark measures all its vectors at every row, a third of the JVM's
+    # time for a read.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The newer way asks an admin client, which hides internal topics, and the offsets topic is one.
+    # The newer lookup uses an admin client, which hides internal topics such as the offsets topic.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
-    # By default Kafka (which is absent here) is read by the older way, which turns every row into objects and back.
+    # The default list has Kafka in it, whose V1 source converts every row to objects and back.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     "spark.shuffle.compress": "false",
     "spark.cleaner.periodicGC.interval": "10min",
-    # Workers keep the memory of one task for the next: fresh pages cost them as much as the work itself.
+    # Workers keep the memory of one task for the next: page faults cost as much as the work itself.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
-    # One session is all there is: throughput matters, pauses of some ms do not.
+    # Throughput matters, pauses of some milliseconds do not.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
 }
@@ -60,19 +60,19 @@ def start_session(
         "spark.jars": ",".join(str(jar) for jar in jars),
     }
     conf = conf or {}
-    # A JVM that runs already reads no file any more.
-    shown = conf if SparkContext._gateway is not None else {}
-    for key, value in {**{key: value for key, value in settings.items() if key not in conf}, **shown}.items():
+    # A JVM that is already running does not read the properties file.
+    late = conf if SparkContext._gateway is not None else {}
+    for key, value in {**{key: value for key, value in settings.items() if key not in conf}, **late}.items():
         builder = builder.config(key, value)
-    with _unseen(conf):
+    with _properties_file(conf):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 @contextmanager
-def _unseen(conf: Mapping[str, str]) -> Iterator[None]:
-    """Hand settings to the JVM that starts meanwhile in a file of our own: on its command line all could read them."""
+def _properties_file(conf: Mapping[str, str]) -> Iterator[None]:
+    """Pass settings to the JVM that starts meanwhile in a private file: its command line is visible to every user."""
     with tempfile.NamedTemporaryFile("w", prefix="warren-spark-", suffix=".conf", encoding="utf-8") as file:
         file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
         file.flush()
@@ -86,5 +86,5 @@ def _unseen(conf: Mapping[str, str]) -> Iterator[None]:
 
 
 def _escaped(text: str) -> str:
-    """Text as a file of Java's properties has it."""
+    """Text as a Java properties file needs it."""
     return re.sub(r"([\\:=#! ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")

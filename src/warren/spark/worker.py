@@ -1,4 +1,4 @@
-"""A Python worker of Spark, made fit for many short tasks."""
+"""Spark's Python workers, prepared for many short tasks."""
 
 import gc
 import sys
@@ -7,28 +7,28 @@ from importlib.machinery import ModuleSpec
 from zipimport import zipimporter
 
 
-class SettledArchive:
-    """An archive on the import path that is not read again when the import system is told to forget what it knows."""
+class CachedArchive:
+    """An archive on the import path that stays cached when Python invalidates its import caches."""
 
     def __init__(self, archive: zipimporter) -> None:
         self._archive = archive
 
     def find_spec(self, name: str, target: object = None) -> ModuleSpec | None:
-        """What the archive itself answers."""
+        """Find a module in the archive."""
         return self._archive.find_spec(name)
 
 
 def prepare_worker() -> None:
-    """Spare the next tasks of this worker what Spark does between two of them.
+    """Make what Spark does between two tasks of a worker cheap.
 
-    Spark collects garbage after each task, over all that numpy and pyarrow have loaded, and tells the import system to
-    forget what it knows before each, which makes it read the directories of all jars and archives it has met again,
-    once for every package in them: a tenth of a second, as long as a short task itself.
+    After each task Spark collects garbage, among it all objects that numpy and pyarrow have loaded. Before each task it
+    invalidates the import caches, so that Python reads the directories of all jars and archives again, once for every
+    package in them. Together that takes a tenth of a second, as long as a short task itself.
     """
     _freeze()
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
-            sys.path_importer_cache[path] = SettledArchive(finder)
+            sys.path_importer_cache[path] = CachedArchive(finder)
 
 
 @cache
