@@ -21,8 +21,8 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     # A cycle is one small job: adaptive planning costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
-    # Batches are bounded by rows: with a bound in bytes Spark measures all its vectors at every row, a third of the JVM's
-    # time for a read.
+    # Batches are bounded by rows: with a bound in bytes Spark measures all its vectors at every row, which is a third
+    # of the JVM's time for a read.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
