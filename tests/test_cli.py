@@ -63,7 +63,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["dance"], ["group", "only-a-cluster"], ["evaluate", "x", "--intervals", "y"]])
-def test_mistakes_in_the_command_line_are_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_in_the_command_line_are_reported(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
@@ -95,7 +95,7 @@ def test_the_data_directory_comes_from_the_configuration(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("command", [["run"], [], ["groups"], ["check"]])
-def test_every_mistake_in_the_configuration_is_told(
+def test_every_mistake_in_the_configuration_is_reported(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "burrow.toml").write_text('[cluster.local]\nclass-name = "kafka"\n[storage.a]\nintervals = "many"\n')
@@ -107,7 +107,7 @@ def test_every_mistake_in_the_configuration_is_told(
     assert "Traceback" not in errors
 
 
-def test_check_says_what_it_understood_and_what_is_odd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_warnings_and_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "burrow.yaml").write_text(
         "cluster:\n  EU:\n    class-name: kafka\n    servers: [kafka:9092]\n    topic-refesh: 5\n"
         "consumer:\n  eu:\n    class-name: kafka\n    cluster: EU\n    servers: [kafka:9092]\n"
@@ -123,7 +123,9 @@ def test_check_says_what_it_understood_and_what_is_odd(tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("section", ['[logging]\nfilename = "{}/x.log"', '[general]\nstdout-logfile = "{}/x.out"'])
-def test_a_log_that_cannot_be_written_is_told(section: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_that_cannot_be_written_is_reported(
+    section: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a-file").write_text("")
     (tmp_path / "burrow.toml").write_text(
         section.format(tmp_path / "a-file" / "folder")

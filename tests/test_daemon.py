@@ -52,9 +52,9 @@ def test_output_goes_to_the_end_of_a_file(tmp_path: Path) -> None:
     out = tmp_path / "logs" / "burrow.out"
     program = (
         "import os, sys; from pathlib import Path; from warren.daemon import redirect_output;"
-        f"redirect_output(Path({str(out)!r})); print('said', flush=True); os.system('echo by a child >&2')"
+        f"redirect_output(Path({str(out)!r})); print('message', flush=True); os.system('echo by a child >&2')"
     )
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
         assert done.stdout + done.stderr == b""
-    assert out.read_text() == "said\nby a child\n" * 2
+    assert out.read_text() == "message\nby a child\n" * 2

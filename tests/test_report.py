@@ -102,7 +102,7 @@ def test_a_group_as_json(run: Any) -> None:
     assert not {"bucket", "first_row", "worst_row", "maxlag_row"} & set(group)
 
 
-def test_what_nobody_knows_is_null(run: Any) -> None:
+def test_unknown_numbers_are_null(run: Any) -> None:
     [partition] = json.loads(run("group", "local", "idle", "--json")[1])["partitions"]
     assert partition["rule"] == "NO_COMMITS"
     for key in ("current_lag", "committed_offset", "start_offset", "end_ms", "end_lag", "trend_floor"):
@@ -153,7 +153,7 @@ def test_a_group_as_a_table(run: Any) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_mistakes_are_told(run: Any, name: str, arguments: Sequence[str], message: str) -> None:
+def test_mistakes_are_reported(run: Any, name: str, arguments: Sequence[str], message: str) -> None:
     code, out, errors = run(*arguments)
     assert (code, out) == (1, ""), name
     assert message in errors

@@ -58,10 +58,10 @@ def test_a_line_is_an_entry_whose_secret_is_not_kept(line: bytes, entry: Entry) 
         (f"admin token sha256:{hashlib.sha256(b'older').hexdigest()}".encode(), "is the same as line 1"),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_without_the_secret(line: bytes, what: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_without_the_secret(line: bytes, what: str) -> None:
     content = b"read token older\n#\n" + line + b"\nread token other"
-    entries, said = parse_entries(content)
-    assert said == [f"line 3: {what}"]
+    entries, message = parse_entries(content)
+    assert message == [f"line 3: {what}"]
     assert len(entries) == 2
 
 
@@ -72,9 +72,9 @@ def test_a_file_that_lets_nobody_in_is_a_mistake(content: bytes) -> None:
 
 @given(st.binary())
 def test_any_bytes_are_entries_or_mistakes(content: bytes) -> None:
-    entries, said = parse_entries(content)
-    assert entries or said
-    assert all("\n" not in one for one in said)
+    entries, message = parse_entries(content)
+    assert entries or message
+    assert all("\n" not in one for one in message)
 
 
 def test_the_file_is_found_beside_burrow_toml_or_where_warren_runs(

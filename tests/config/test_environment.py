@@ -59,16 +59,16 @@ def test_the_prefix_can_be_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("BURROW_CLUSTER_EU_1_TOPIC_REFRESH", "often", 'BURROW_CLUSTER_EU_1_TOPIC_REFRESH = "often": must be a whole'),
         ("BURROW_LOGGING_USE_LOCALTIME", "maybe", 'BURROW_LOGGING_USE_LOCALTIME = "maybe": must be true or false'),
         ("BURROW_CLUSTER_EU_1_SERVERS", "nowhere", "BURROW_CLUSTER_EU_1_SERVERS ="),
     ],
 )
-def test_a_mistake_names_the_variable(tmp_path: Path, name: str, value: str, said: str) -> None:
+def test_a_mistake_names_the_variable(tmp_path: Path, name: str, value: str, message: str) -> None:
     (tmp_path / "burrow.toml").write_text(FILE)
     config, findings = read(tmp_path, {name: value})
     assert config is None
     (mistake,) = findings.mistakes
-    assert mistake.startswith(f"environment variable {said}")
+    assert mistake.startswith(f"environment variable {message}")

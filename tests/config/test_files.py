@@ -57,7 +57,7 @@ def test_of_several_files_the_toml_one_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("burrow.yaml", "cluster: [", "must be YAML: "),
         ("burrow.yaml", "- cluster", "must contain sections with keys"),
@@ -67,11 +67,11 @@ def test_of_several_files_the_toml_one_is_read(tmp_path: Path) -> None:
         ("burrow.yaml", "", "has no [cluster.NAME] section"),
     ],
 )
-def test_what_is_no_configuration_is_a_mistake(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_what_is_no_configuration_is_a_mistake(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     config, findings = read(tmp_path, {})
     assert config is None
-    assert findings.mistakes[0].startswith(f"{tmp_path / name}: {said}")
+    assert findings.mistakes[0].startswith(f"{tmp_path / name}: {message}")
 
 
 def test_lines_of_yaml_and_json_are_known() -> None:

@@ -82,7 +82,7 @@ def test_the_file_of_a_three_broker_cluster_loads_unchanged_but_for_zookeeper_co
     )
 
 
-def test_burrows_defaults_hold_for_all_that_is_not_said(tmp_path: Path) -> None:
+def test_missing_keys_have_burrows_defaults(tmp_path: Path) -> None:
     config = loaded(tmp_path, SMALLEST)
     cluster, consumer = config.clusters["local"], config.consumers["local"]
     assert (cluster.topic_refresh, cluster.offset_refresh, cluster.client_profile) == (60, 10, None)

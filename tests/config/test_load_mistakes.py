@@ -90,11 +90,11 @@ from warren.errors import ConfigError
         ),
     ],
 )
-def test_a_mistake_in_the_shape_of_the_file_is_told(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_a_mistake_in_the_shape_of_the_file_is_reported(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert mistakes(tmp_path, text) == expected
 
 
-def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once_with_their_lines(tmp_path: Path) -> None:
     text = """
 [client-profile.safe]
 client-id = ""

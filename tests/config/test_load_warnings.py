@@ -45,7 +45,7 @@ from tests.config.written import CLUSTER, CONSUMER, SMALLEST, loaded, mistakes, 
         ),
     ],
 )
-def test_what_is_probably_not_meant_is_a_warning(tmp_path: Path, text: str, expected: str) -> None:
+def test_what_is_probably_not_intended_is_a_warning(tmp_path: Path, text: str, expected: str) -> None:
     assert warnings(tmp_path, text) == [expected]
 
 

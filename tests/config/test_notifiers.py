@@ -84,7 +84,7 @@ route:
         (LOCK + 'cluster = "x"', '[notifier-lock] cluster = "x": must be the name of a [cluster.NAME] section (local)'),
     ],
 )
-def test_a_mistake_in_them_is_told(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_mistake_in_them_is_reported(tmp_path: Path, text: str, expected: str) -> None:
     # A key without a section must stand first.
     whole = text + SMALLEST if text.startswith("route") else SMALLEST + text
     [mistake] = mistakes(tmp_path, whole)

@@ -101,7 +101,7 @@ def test_sinks_of_each_class(tmp_path: Path, text: str, expected: object) -> Non
         ('class-name = "elasticsearch"\nurls = ["http://a"]\nindex_name = "Big"', "must be a name of indices in lower"),
     ],
 )
-def test_a_mistake_in_them_is_told(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_mistake_in_them_is_reported(tmp_path: Path, text: str, expected: str) -> None:
     [mistake] = mistakes(tmp_path, f"{SMALLEST}[sink.s]\n{text}")
     assert expected in mistake
 

@@ -100,7 +100,7 @@ CLASS_NAMES = {"cluster": "kafka", "consumer": "kafka", "storage": "inmemory", "
 
 
 @pytest.mark.parametrize(("kind", "line", "allowed"), BAD_VALUES)
-def test_a_bad_value_is_told_with_place_value_and_what_is_allowed(
+def test_a_bad_value_is_reported_with_place_value_and_what_is_allowed(
     tmp_path: Path, kind: str, line: str, allowed: str
 ) -> None:
     key = line.partition(" ")[0]

@@ -1,4 +1,4 @@
-"""A burrow.toml as tests write it, and what is said about it."""
+"""Writes a burrow.toml and reads it back, with what is reported about it."""
 
 from pathlib import Path
 

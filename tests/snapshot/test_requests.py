@@ -76,7 +76,7 @@ def test_half_a_character_is_refused(box: RequestQueue) -> None:
         ("a time after all", json.dumps(GOOD | {"asked_at_ms": 10**30}).encode()),
     ],
 )
-def test_what_is_no_request_is_told_once_and_left(
+def test_what_is_no_request_is_reported_once_and_left(
     box: RequestQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, data: bytes
 ) -> None:
     asked = box.ask(RequestKind.DELETE, 1, cluster="c", group="g")
@@ -102,7 +102,9 @@ def test_other_files_and_folders_are_no_requests(
     assert len(caplog.records) == 2, "a draft is somebody's who is still writing"
 
 
-def test_a_folder_that_is_a_file_is_told(box: RequestQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_is_a_file_is_reported(
+    box: RequestQueue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "requests").write_text("")
     with caplog.at_level(logging.WARNING):
