@@ -1,4 +1,4 @@
-"""The server as an operating-system process of its own, beside the pipeline or alone."""
+"""The web server as a process: of its own beside the pipeline, or this one."""
 
 import asyncio
 import signal
@@ -14,65 +14,66 @@ from warren.errors import WarrenError
 from warren.processes import SupervisedProcess
 from warren.web.server import serve
 
-START_S = 60.0
+START_TIMEOUT_S = 60.0
+
+OnListening = Callable[[list[str]], None]
 
 
-def serve_alone(config: Config, on_listening: Callable[[list[str]], None] = lambda _: None) -> None:
+def serve_alone(config: Config, on_listening: OnListening = lambda _: None) -> None:
     """Answer in this process until SIGTERM or SIGINT."""
-    uvloop.run(_until_signal(config, on_listening))
+    uvloop.run(_serve(config, on_listening, (signal.SIGTERM, signal.SIGINT)))
 
 
-async def _until_signal(config: Config, on_listening: Callable[[list[str]], None]) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+def _serve_beside(connection: Connection, tell: Callable[[object], None], config: Config) -> None:
+    """Answer until SIGTERM, or until the parent sends a message or ends."""
+    uvloop.run(_serve(config, tell, (signal.SIGTERM,), connection))
+
+
+async def _serve(
+    config: Config,
+    on_listening: OnListening,
+    stop_signals: tuple[signal.Signals, ...],
+    connection: Connection | None = None,
+) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for stop_signal in stop_signals:
+        loop.add_signal_handler(stop_signal, stop.set)
+    if connection:
+        loop.add_reader(connection.fileno(), stop.set)
     await serve(config, stop, on_listening)
-
-
-def _main(connection: Connection, tell: Callable[[object], None], config: Config) -> None:
-    """The server beside a pipeline."""
-    uvloop.run(_until_told(config, connection, tell))
-
-
-async def _until_told(config: Config, connection: Connection, tell: Callable[[object], None]) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # A word from the parent, or its end, is the end.
-    loop.add_reader(connection.fileno(), stop.set)
-    await serve(config, stop, tell)
 
 
 class WebServer:
     """Keeps a server process running beside this one."""
 
     def __init__(self, config: Config) -> None:
-        self._listening: list[str] | None = None
-        self._heard = threading.Event()
-        # One that never listened would not do so the next time either.
-        self._process = SupervisedProcess("web server", _main, config, self._take, lambda: self._listening is not None)
+        self._urls: list[str] = []
+        self._is_listening = threading.Event()
+        # A server that never listened would fail again: only others are restarted.
+        self._process = SupervisedProcess(
+            "web server", _serve_beside, config, self._on_listening, self._is_listening.is_set
+        )
 
-    def _take(self, said: object) -> None:
-        assert isinstance(said, list)
-        self._listening = said
-        self._heard.set()
+    def _on_listening(self, urls: object) -> None:
+        assert isinstance(urls, list)
+        self._urls = urls
+        self._is_listening.set()
 
     def urls(self) -> list[str]:
-        """Where it answers; raises what keeps it from doing so."""
-        until = time.monotonic() + START_S
-        while not self._heard.wait(0.05):
+        """The URLs at which it answers; raises the error that keeps it from starting."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._is_listening.wait(0.05):
             if self._process.ended.is_set():
-                raise self._process.error or WarrenError("the web server ended while it started; its log says why")
-            if time.monotonic() > until:
-                raise WarrenError(f"the web server did not start within {START_S:.0f} s")
-        assert self._listening is not None
-        return self._listening
+                raise self._process.error or WarrenError("the web server ended while starting; see its log")
+            if time.monotonic() > deadline:
+                raise WarrenError(f"the web server did not start within {START_TIMEOUT_S:.0f} s")
+        return self._urls
 
     @property
     def pid(self) -> int | None:
-        """The process that answers at the moment."""
+        """The process that answers now."""
         return self._process.pid
 
     def close(self) -> None:
-        """End the process; one that does not is killed."""
+        """Stop the process; if it does not stop in time, it is killed."""
         self._process.close()
