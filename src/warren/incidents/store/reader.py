@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warren.incidents.model import Incident, Notification
 from warren.incidents.store.database import open_read_only
-from warren.incidents.store.rows import COLUMNS, SELECT_INCIDENTS, from_row, to_incident
+from warren.incidents.store.rows import COLUMNS, IS_PENDING, SELECT_INCIDENTS, from_row, to_incident
 
 LEADERSHIP_TIMEOUT_MS = 60_000
 """A Warren that has not recorded its leadership state for this long has stopped."""
@@ -131,14 +131,11 @@ def read_delivery_counts(data_dir: Path) -> dict[str, DeliveryCounts]:
     """The counts of each notifier that ever had a notification."""
     # A covering index answers this: the notifications themselves are large.
     counts = (
-        "SELECT listener, count(sent_ms), count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NOT NULL), "
-        "count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NULL), max(sent_ms) FROM letters GROUP BY listener"
+        "SELECT listener, count(sent_ms), count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NOT NULL), "  # noqa: S608
+        f"count(*) FILTER (WHERE {IS_PENDING}), max(sent_ms) FROM letters GROUP BY listener"
     )
     # With min(), SQLite takes the other columns from the row that has the minimum.
-    oldest = (
-        "SELECT listener, trouble, min(due_ms) FROM letters "
-        "WHERE sent_ms IS NULL AND given_up_ms IS NULL GROUP BY listener"
-    )
+    oldest = f"SELECT listener, trouble, min(due_ms) FROM letters WHERE {IS_PENDING} GROUP BY listener"  # noqa: S608
     with open_read_only(data_dir) as database:
         if database is None:
             return {}

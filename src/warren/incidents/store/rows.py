@@ -26,6 +26,8 @@ TABLE_OF: dict[type, str] = {
 }
 OPERATOR_TABLES = frozenset({"acknowledgements", "silences"})
 """The tables that any Warren may write; the leader alone writes the others."""
+IS_PENDING = "sent_ms IS NULL AND given_up_ms IS NULL"
+"""The condition of notifications that wait to be sent."""
 _COLUMN_OF = {
     "group": "name",
     "last_error": "trouble",

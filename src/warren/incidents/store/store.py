@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,16 +13,26 @@ from warren.incidents.model import Event, Incident, Notification
 from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
-from warren.incidents.store.rows import SELECT_INCIDENTS, RowChange, apply, from_row, select, to_change, to_incident
+from warren.incidents.store.rows import (
+    COLUMNS,
+    IS_PENDING,
+    SELECT_INCIDENTS,
+    RowChange,
+    apply,
+    from_row,
+    select,
+    to_change,
+    to_incident,
+)
 from warren.incidents.storms import Storm
 
 log = logging.getLogger(__name__)
 
 MAX_PENDING = 100_000
 """How many notifications may wait for one notifier."""
-_IS_PENDING = "sent_ms IS NULL AND given_up_ms IS NULL"
 _REPLACEABLE = (Event.REMINDER, Event.REPORT)
 """Events of which only the newest is worth sending."""
+_IS_REPLACEABLE = f"event IN ({', '.join(repr(event.value) for event in _REPLACEABLE)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,7 @@ class IncidentStore:
             if each.event in _REPLACEABLE
         }
         columns = "SELECT key, listener, event, incident, cluster, name FROM letters"
-        query = f"{columns} WHERE listener = ? AND event IN ('reminder', 'report') AND {_IS_PENDING}"
+        query = f"{columns} WHERE listener = ? AND {_IS_REPLACEABLE} AND {IS_PENDING}"
         return [
             key
             for notifier in {notifier for notifier, *_ in newer}
@@ -96,40 +107,31 @@ class IncidentStore:
         ]
 
     def delete_expired(self, before_ms: int, repeated_before_ms: int) -> None:
-        """Delete what ended before a time, delivered reminders and reports from before another, and any backlog."""
-        is_expired = f"(due_ms < ? OR (due_ms < ? AND event IN ('reminder', 'report'))) AND NOT ({_IS_PENDING})"
+        """Delete what ended before a time, sent reminders and reports from before another, and too long a queue."""
         is_closed = "incident NOT IN (SELECT id FROM incidents WHERE closed_ms IS NULL)"
-        expired = [
-            ("incidents", "SELECT id FROM incidents WHERE closed_ms < ?", (before_ms,)),
-            ("letters", f"SELECT key FROM letters WHERE {is_expired}", (before_ms, repeated_before_ms)),  # noqa: S608
-            ("silences", "SELECT id FROM silences WHERE until_ms < ?", (before_ms,)),
-            (
-                "acknowledgements",
-                f"SELECT incident FROM acknowledgements WHERE at_ms < ? AND {is_closed}",  # noqa: S608
-                (before_ms,),
-            ),
-        ]
+        conditions = {
+            "incidents": "closed_ms < :before",
+            "letters": f"(due_ms < :before OR (due_ms < :repeated AND {_IS_REPLACEABLE})) AND NOT ({IS_PENDING})",
+            "silences": "until_ms < :before",
+            "acknowledgements": f"at_ms < :before AND {is_closed}",
+        }
+        times = {"before": before_ms, "repeated": repeated_before_ms}
         with self._lock:
-            changes = [
-                RowChange(table, key)
-                for table, query, times in expired
-                for (key,) in self._database.execute(query, times)
-            ]
-            changes += self._excess_notifications()
+            changes = self._excess_notifications()
+            for table, condition in conditions.items():
+                query = f"SELECT {COLUMNS[table][0]} FROM {table} WHERE {condition}"  # noqa: S608
+                changes += [RowChange(table, key) for (key,) in self._database.execute(query, times)]
             if changes:
                 self._commit(changes)
 
     def _excess_notifications(self) -> list[RowChange]:
         """The oldest notifications of notifiers that have more than `MAX_PENDING` of them."""
-        counts = self._database.execute(f"SELECT listener, count(*) FROM letters WHERE {_IS_PENDING} GROUP BY listener")  # noqa: S608
-        changes = []
-        for notifier, count in counts.fetchall():
-            query = f"SELECT key FROM letters WHERE listener = ? AND {_IS_PENDING} ORDER BY due_ms, key LIMIT ?"  # noqa: S608
-            oldest = self._database.execute(query, (notifier, max(count - MAX_PENDING, 0))).fetchall()
-            if oldest:
-                log.error("notifier %s: too many notifications wait; deleted the %d oldest", notifier, len(oldest))
-            changes += [RowChange("letters", key) for (key,) in oldest]
-        return changes
+        age = "row_number() OVER (PARTITION BY listener ORDER BY due_ms DESC, key DESC) AS age"
+        query = f"SELECT listener, key FROM (SELECT listener, key, {age} FROM letters WHERE {IS_PENDING}) WHERE age > ?"  # noqa: S608
+        excess = self._database.execute(query, (MAX_PENDING,)).fetchall()
+        for notifier, count in Counter(notifier for notifier, _ in excess).items():
+            log.error("notifier %s: too many notifications wait; deleted the %d oldest", notifier, count)
+        return [RowChange("letters", key) for _, key in excess]
 
     def next_notification(self, notifier: str, backing_off: tuple[int, int] = (1, 0)) -> Notification | None:
         """The notification to send next, with the receipt of the first one of its incident.
@@ -142,7 +144,7 @@ class IncidentStore:
             "e.number < letters.number AND e.sent_ms IS NULL AND e.given_up_ms IS NULL"
         )
         query = (
-            f"{select(Notification)} WHERE listener = ? AND {_IS_PENDING} AND next_ms NOT BETWEEN ? AND ? "
+            f"{select(Notification)} WHERE listener = ? AND {IS_PENDING} AND next_ms NOT BETWEEN ? AND ? "
             f"AND (incident = '' OR NOT EXISTS ({earlier})) ORDER BY attempts, due_ms, key LIMIT 1"
         )
         first_receipt = (
@@ -166,7 +168,7 @@ class IncidentStore:
 
     def next_attempt_ms(self, notifier: str) -> int | None:
         """When the first pending notification of a notifier may be sent."""
-        query = f"SELECT min(next_ms) FROM letters WHERE listener = ? AND {_IS_PENDING}"  # noqa: S608
+        query = f"SELECT min(next_ms) FROM letters WHERE listener = ? AND {IS_PENDING}"  # noqa: S608
         with self._lock:
             next_ms: int | None = self._database.execute(query, (notifier,)).fetchone()[0]
         return next_ms
