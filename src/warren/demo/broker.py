@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import hashlib
 import os
 import random
 import shutil
@@ -21,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from warren.demo.child_process import ChildProcess, last_lines
 from warren.errors import DemoError
-from warren.java import KAFKA_BROKER, cache_dir, fetch_jars, java_home
+from warren.java import KAFKA_BROKER, cache_dir, digest, fetch_jars, java_home
 
 # Below the ephemeral ports, so that no connection takes the port of a broker that is down.
 _PORTS = range(20_000, 32_000)
@@ -234,7 +233,7 @@ def _class_archive() -> Path:
     """
     release = java_home() / "release"
     key = f"{java_home()} {release.read_text() if release.exists() else ''} {fetch_jars(KAFKA_BROKER)[0].parent}"
-    return cache_dir() / "java" / f"kafka-{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsa"
+    return cache_dir() / "java" / f"kafka-{digest(key)}.jsa"
 
 
 def free_port_pairs(pairs: int) -> list[tuple[int, int]]:

@@ -32,19 +32,14 @@ _DATA_DIR = "warren-data"
 
 
 def run_demo(
-    *,
-    minutes: float | None = None,
-    keep: Path | None = None,
-    port: int | None = None,
-    browser: bool = True,
-    console: Console | None = None,
+    *, minutes: float | None = None, keep: Path | None = None, port: int | None = None, browser: bool = True
 ) -> int:
     """Run the demo until Ctrl-C, or for so many minutes; raises DemoError when a part does not start.
 
     All files are in a temporary directory, or in `keep`, which is not removed. Without a `port` the dashboard is at the
     default port, or at any free port if that is in use. With `browser` it is opened, if this is a terminal.
     """
-    console = console or Console()
+    console = Console()
     with contextlib.ExitStack() as parts, _interrupts():
         try:
             _run(parts, console, minutes, keep, _free_port(port), browser=browser)
@@ -59,13 +54,7 @@ def run_demo(
 
 
 def _run(
-    parts: contextlib.ExitStack,
-    console: Console,
-    minutes: float | None,
-    keep: Path | None,
-    port: int,
-    *,
-    browser: bool,
+    parts: contextlib.ExitStack, console: Console, minutes: float | None, keep: Path | None, port: int, *, browser: bool
 ) -> None:
     home = _home(parts, keep)
     with _step(console, "Kafka (its jars are downloaded the first time)"):
