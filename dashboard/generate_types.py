@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from warren.web.answers.endpoints import FIELDS
 from warren.web.openapi import schemas
+from warren.web.routes import ROUTES
 
 FILE = Path(__file__).parent / "src" / "schema.ts"
 _SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -72,8 +72,9 @@ def _doc(text: str | None, indent: str = "") -> str:
 
 def generated() -> str:
     """The file as it should be."""
-    answers = {key.removeprefix("GET "): fields for key, fields in FIELDS.items() if key.startswith("GET ")}
-    return typescript(*schemas(), answers)
+    handlers = {route.path: route.handlers["GET"] for route in ROUTES if "GET" in route.handlers}
+    answers = {path: handler.fields for path, handler in handlers.items() if handler.fields is not None}
+    return typescript(*schemas(ROUTES), answers)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from warren.config import (
     ZooKeeper,
     ZooKeeperConsumer,
 )
-from warren.web.config import KINDS, main_config, module_detail, module_names
+from warren.web.answers.config import MODULES
+from warren.web.config import main_config, module_detail, module_names
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVERS = ("127.0.0.1:19092",)
@@ -80,7 +81,7 @@ def test_a_module_is_as_burrow_shows_it(kind: str, name: str, file: str) -> None
     assert in_order(module_detail(LAB, kind, name)) == in_order(golden(file)["module"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODULES)
 def test_a_module_that_is_not_there_is_none(kind: str) -> None:
     assert module_detail(LAB, kind, "nosuch") is None
     assert module_detail(LAB, kind, "") is None
@@ -89,7 +90,7 @@ def test_a_module_that_is_not_there_is_none(kind: str) -> None:
 def test_where_the_file_says_nothing_there_are_burrows_defaults() -> None:
     config = Config({"b": Cluster("b", SERVERS), "a": Cluster("a", SERVERS)}, {})
     assert main_config(config)["httpserver"] == {"default": {"address": ":0", "tls": "", "timeout": 300}}
-    assert [module_names(config, kind) for kind in KINDS] == [["default"], ["default"], ["a", "b"], [], []]
+    assert [module_names(config, kind) for kind in MODULES] == [["default"], ["default"], ["a", "b"], [], []]
     assert module_detail(config, "evaluator", "default") == {"class-name": "caching", "expire-cache": 10}
     assert (module_detail(config, "cluster", "a") or {})["client-profile"] == {
         "name": "",

@@ -11,7 +11,8 @@ import pytest
 
 from warren.config import Config, HttpServer, Notifier, ZooKeeperConsumer
 from warren.config.section import keys_of
-from warren.web.config import KINDS, main_config, module_detail, module_names
+from warren.web.answers.config import MODULES
+from warren.web.config import main_config, module_detail, module_names
 
 MARK = "c0ffee-secret"
 
@@ -74,9 +75,9 @@ def full_config(url: str, notifier_class: str) -> Config:
 
 
 def answers(config: Config) -> str:
-    names = [(kind, name) for kind in KINDS for name in module_names(config, kind)]
+    names = [(kind, name) for kind in MODULES for name in module_names(config, kind)]
     details = [module_detail(config, kind, name) for kind, name in names]
-    assert len(details) == len(KINDS) + 1, "one of each, and consumers of both classes"
+    assert len(details) == len(MODULES) + 1, "one of each, and consumers of both classes"
     return json.dumps([main_config(config), details])
 
 

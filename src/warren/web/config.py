@@ -29,8 +29,6 @@ from warren.web.responses import request_info, success
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-KINDS = ("storage", "evaluator", "cluster", "consumer", "notifier")
-
 Answer = dict[str, object]
 Module = Storage | Evaluator | Cluster | Consumer | ZooKeeperConsumer | Notifier
 
@@ -105,7 +103,7 @@ def main_config(config: Config) -> Answer:
 
 
 def module_names(config: Config, kind: str) -> list[str]:
-    """The names of the modules of one of the KINDS."""
+    """The names of the modules of a kind: storage, evaluator, cluster, consumer or notifier."""
     return sorted(_modules(config, kind))
 
 

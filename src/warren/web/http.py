@@ -21,6 +21,10 @@ JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 
 
+Fields = Mapping[str, Any]
+"""The types of fields by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """An HTTP request; `params` are the {names} of its path, unescaped."""
@@ -67,6 +71,8 @@ class Handler:
     """The function that answers one method of a path, and how it may be called."""
 
     answer: "Callable[[Api, Request], Response]"
+    fields: Fields | None = None
+    """The fields of its JSON beside `error`, `message` and `request`; None if it answers something else."""
     is_cached: bool = False
     """The answer stays the same until the next snapshot."""
     is_slow: bool = False

@@ -6,10 +6,9 @@ from typing import Any, Literal
 import msgspec
 
 from warren import __version__
-from warren.web.answers.endpoints import FIELDS
 from warren.web.groups import MAX_GROUPS, MAX_PARTITION, MAX_STARS
 from warren.web.history import MAX_HOURS
-from warren.web.http import JSON, Endpoint, Handler
+from warren.web.http import JSON, Endpoint, Fields, Handler
 from warren.web.incidents import DEFAULT_LIMIT, MAX_LIMIT, MAX_TIME_MS
 from warren.web.request_bodies import AcknowledgementBody, SilenceBody
 
@@ -95,10 +94,11 @@ _BODIES: dict[str, tuple[type[msgspec.Struct], dict[str, Any]]] = {
 }
 
 
-def schemas() -> tuple[dict[Any, Any], dict[str, Any]]:
+def schemas(routes: Sequence[Endpoint]) -> tuple[dict[Any, Any], dict[str, Any]]:
     """The schema of each type that answers and bodies are made of, and the components that they refer to."""
     types = [*_ENVELOPE.values(), *(body for body, _ in _BODIES.values())]
-    types += [hint for fields in FIELDS.values() for hint in fields.values()]
+    for route in routes:
+        types += [hint for handler in route.handlers.values() for hint in (handler.fields or {}).values()]
     found, components = msgspec.json.schema_components(types, ref_template=f"{_COMPONENTS}/{{name}}")
     components["SilenceBody"]["oneOf"] = [{"required": ["hours"]}, {"required": ["until"]}]
     enums: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def schemas() -> tuple[dict[Any, Any], dict[str, Any]]:
 
 def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole description."""
-    schema_of, components = schemas()
+    schema_of, components = schemas(routes)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -138,7 +138,7 @@ def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Ha
     summary = str(handler.answer.__doc__)
     success: dict[str, Any] = {
         "description": summary,
-        "content": _content(schema_of, path, FIELDS.get(f"{method} {path}")),
+        "content": _content(schema_of, path, handler.fields),
     }
     failure = {"description": "An error", "content": _content(schema_of, path, {}) | {"text/plain": {}}}
     responses = {"200": success, "4XX": failure}
@@ -161,7 +161,7 @@ def _parameters(path: str) -> list[dict[str, Any]]:
     return [{"name": part, "description": _NAMES[part], **name} for part in names] + _QUERIES.get(path, [])
 
 
-def _content(schema_of: Mapping[Any, Any], path: str, fields: Mapping[str, Any] | None) -> dict[str, Any]:
+def _content(schema_of: Mapping[Any, Any], path: str, fields: Fields | None) -> dict[str, Any]:
     """The content of an answer by media type."""
     if path in _TEXTS and fields is None:
         return {kind: {} for kind in _TEXTS[path]}
