@@ -11,7 +11,6 @@ from warren.incidents.storms import (
     JOIN_MS,
     TOGETHER_MS,
     PendingNotification,
-    RemainingGroups,
     Storm,
     StormKey,
     StormUpdate,
@@ -52,9 +51,10 @@ def group(
     unsilenced: int | None = None,
 ) -> Grouped:
     storms = {} if known is None else {known.id: known}
-    counts = {"s": RemainingGroups(bad, bad if unsilenced is None else unsilenced)}
+    members = {"s": frozenset(f"m{index}" for index in range(bad))}
+    silenced = [] if unsilenced is None else sorted(members["s"])[unsilenced:]
     key = StormKey("c", "hook", "#c")
-    return Grouped(*group_notifications(policy, key, pending, storms, counts, recent, now_ms, lambda: "new"))
+    return Grouped(*group_notifications(policy, key, pending, storms, members, silenced, recent, now_ms, lambda: "new"))
 
 
 @pytest.mark.parametrize(

@@ -68,28 +68,21 @@ class StormUpdate:
     has_ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RemainingGroups:
-    """How many groups of a storm are still bad, and how many of those are not silenced."""
-
-    bad: int = 0
-    unsilenced: int = 0
-
-
 def group_notifications(
     policy: NotifierPolicy,
     key: StormKey,
     pending: Sequence[PendingNotification],
     storms: Mapping[str, Storm],
-    remaining: Mapping[str, RemainingGroups],
+    members: Mapping[str, frozenset[str]],
+    silenced: Collection[str],
     recent: int,
     now_ms: int,
     new_id: Callable[[], str],
 ) -> tuple[list[PendingNotification], list[StormUpdate]]:
     """Group the pending notifications of one key into those of single incidents and updates of storms.
 
-    `storms` are the open storms of the key by id, `remaining` has the groups of each that are still bad, and `recent`
-    is how many groups turned bad within `TOGETHER_MS` and were notified one by one.
+    `storms` are the open storms of the key by id, and `members` the open incidents of each. `silenced` has the ids of
+    silenced incidents. `recent` is how many groups turned bad within `TOGETHER_MS` and were notified one by one.
     """
     opening: list[PendingNotification] = []
     single: list[PendingNotification] = []
@@ -109,8 +102,8 @@ def group_notifications(
             single += opening
     for storm_id, storm in storms.items():
         joining = opening if storm_id == growing else []
-        counts = remaining.get(storm_id, RemainingGroups())
-        update = _update_storm(policy, storm, by_storm[storm_id], joining, counts, now_ms)
+        bad = members[storm_id]
+        update = _update_storm(policy, storm, by_storm[storm_id], joining, bad, bad.difference(silenced), now_ms)
         if update is not None:
             updates.append(update)
     return single, updates
@@ -129,20 +122,21 @@ def _update_storm(
     storm: Storm,
     pending: Sequence[PendingNotification],
     joining: Sequence[PendingNotification],
-    remaining: RemainingGroups,
+    bad: Collection[str],
+    unsilenced: Collection[str],
     now_ms: int,
 ) -> StormUpdate | None:
     if joining:
         count = len(joining)
         storm = replace(storm, total=storm.total + count, unreported=storm.unreported + count, grown_ms=now_ms)
     sequence = storm.notified.count + 1
-    if remaining.bad + len(joining) == 0:
+    if not bad and not joining:
         reason = f"all {storm.total} groups are OK again, or gone"
         due = DueNotification(policy.name, Event.CLOSE, sequence, reason) if policy.wants_close else None
         return StormUpdate(storm, due, has_ended=True)
     joined = tuple(each.incident.id for each in joining)
     pending = [*pending, *joining]
-    event, reason = _due_event(policy, storm, pending, remaining.unsilenced + len(joining), now_ms)
+    event, reason = _due_event(policy, storm, pending, len(unsilenced) + len(joining), now_ms)
     if event is None:
         return StormUpdate(storm, None, joined) if joining else None
     worst = max([storm.notified.worst, *(each.incident.worst for each in pending)])
@@ -222,14 +216,10 @@ class OpenStorms:
             if policy is None:
                 updates += [StormUpdate(storm, has_ended=True) for storm in storms.values()]
                 continue
-            remaining = {
-                storm_id: RemainingGroups(len(members[storm_id]), len(members[storm_id].difference(silenced)))
-                for storm_id in storms
-            }
             times = recent.get(key, [])
             own_pending = pending.get(key, [])
             own_single, own_updates = group_notifications(
-                policy, key, own_pending, storms, remaining, len(times), now_ms, new_id
+                policy, key, own_pending, storms, members, silenced, len(times), now_ms, new_id
             )
             single += own_single
             updates += own_updates
