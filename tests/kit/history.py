@@ -1,4 +1,4 @@
-"""A town's history for dashboards: some intervals in a row, as points for sinks and as what a Warren serves."""
+"""A history for dashboards: several intervals, as points for sinks and as snapshots that a Warren serves."""
 
 import time
 from collections import Counter
@@ -23,34 +23,38 @@ GONE = "gone"
 
 @dataclass
 class History:
-    """What happened, one interval after another, and how it ended."""
+    """Several intervals one after the other; the last one is the newest snapshot."""
 
     root: Path
     town: Town = field(init=False)
     moments: dict[int, list[Points]] = field(default_factory=dict)
-    """By the time that sinks give them: whole intervals up to now."""
+    """Points by their timestamp, which is a multiple of the interval."""
     began_ms: int = 0
     ended_ms: int = 0
 
     def __post_init__(self) -> None:
         self.town = Town(self.root).grow()
-        names = [("slow", "orders", 0), ("slow", "orders", 1), *(("stalled", "orders", number) for number in range(3))]
+        names = [
+            ("slow", "orders", 0),
+            ("slow", "orders", 1),
+            *(("stalled", "orders", partition) for partition in range(3)),
+        ]
         owners = [{"cluster": 0, "group": group} for group in ("slow", "stalled")]
         owners += [
             {
                 "cluster": 0,
                 "group": group,
                 "topic": topic,
-                "partition": number,
-                "owner": f"/10.0.0.{number}",
-                "client_id": f"{group}-{number}",
+                "partition": partition,
+                "owner": f"/10.0.0.{partition}",
+                "client_id": f"{group}-{partition}",
             }
-            for group, topic, number in names
+            for group, topic, partition in names
         ]
         self.town.cycles.cycle(self.town.now_ms, owners=owners)
 
     def go_on(self, pause: Callable[[], None] = lambda: None) -> None:
-        """Judge as often as there are moments, a pause after each."""
+        """Judge and publish MOMENTS times, with a pause after each."""
         self.began_ms = time.time_ns() // 1_000_000
         first_ms = self.began_ms // EVERY_MS * EVERY_MS - MOMENTS * EVERY_MS
         for moment in range(1, MOMENTS + 1):
@@ -64,7 +68,7 @@ class History:
         self.ended_ms = time.time_ns() // 1_000_000
 
     def publish(self) -> None:
-        """Make what was judged last the newest, with a roll-up of each cluster."""
+        """Publish the last verdicts, with the totals of each cluster."""
         clusters = {name: self._state(name) for name in ("one", "two")}
         clusters[GONE] = cluster_state(unknown_since_ms=1, error="timed out")
         self.town.publish(
@@ -75,7 +79,7 @@ class History:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The newest."""
+        """The newest snapshot."""
         store = self.town.cycles.store
         return Snapshot(store, store.newest())
 
@@ -92,10 +96,10 @@ class History:
 
     def config(self) -> Config:
         """The configuration of a Warren that serves it."""
-        made = server_config(self.root)
+        config = server_config(self.root)
         return replace(
-            made,
-            clusters={**made.clusters, GONE: Cluster(GONE, ("127.0.0.1:1",))},
+            config,
+            clusters={**config.clusters, GONE: Cluster(GONE, ("127.0.0.1:1",))},
             sinks={"flux": InfluxSink("flux")},
             notifiers={"null": Notifier("null", "null", Path("unused"))},
         )

@@ -1,4 +1,4 @@
-"""Snapshots with the verdicts that somebody wants, published one after the other."""
+"""Publishes snapshots with given verdicts, one after the other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from warren.snapshot.schemas import GROUPS, PARTITIONS
 from warren.snapshot.store import Store
 
 Partitions = Sequence[tuple[Status, int]]
-"""How the partitions of a group are, and how far behind."""
+"""The status and lag of each partition of a group."""
 REASONS = {
     Status.OK: Reason.LAG_FELL,
     Status.WARN: Reason.FALLING_BEHIND,
@@ -28,7 +28,7 @@ SECOND, START = 1_000, 1_700_000_000_000
 
 @dataclass
 class Verdicts:
-    """Groups of some clusters, each in a bucket of its own, judged as it is said."""
+    """Groups of clusters with given verdicts; each cluster has a bucket of its own."""
 
     root: Path
     now_ms: int = START
@@ -40,7 +40,7 @@ class Verdicts:
         self.store.create()
 
     def publish(self, clusters: Mapping[str, Mapping[str, Partitions]], away: Mapping[str, str] = {}) -> Snapshot:
-        """A second later all groups of all clusters are so; of those that are away it is said why."""
+        """Publish a snapshot one second later; `away` has the errors of clusters that are unknown."""
         self.sequence += 1
         self.now_ms += SECOND
         buckets = tuple(self._bucket(cluster, groups) for cluster, groups in clusters.items())
@@ -56,31 +56,31 @@ class Verdicts:
         return Snapshot(self.store, made)
 
     def forget(self, *sequences: int) -> None:
-        """Some snapshots are too old now."""
-        files = [file.path for one in sequences for file in self.store.manifest(one).files()]
+        """Remove snapshots, as if they were too old."""
+        files = [file.path for sequence in sequences for file in self.store.manifest(sequence).files()]
         self.store.remove(sequences, files)
 
     def _bucket(self, cluster: str, groups: Mapping[str, Partitions]) -> Bucket:
         rows: list[dict[str, object]] = []
         partitions: list[dict[str, object]] = []
-        for group, held in groups.items():
-            lags = [max(lag, 0) for _, lag in held]
-            worst = max(range(len(held)), key=lambda number: (held[number][0], held[number][1]))
-            status = min(held[worst][0], Status.ERR)
+        for group, verdicts in groups.items():
+            lags = [max(lag, 0) for _, lag in verdicts]
+            worst = max(range(len(verdicts)), key=lambda index: verdicts[index])
+            status = min(verdicts[worst][0], Status.ERR)
             before = self._since.get((cluster, group))
             since_ms = before[1] if before and before[0] == status else self.now_ms
             self._since[cluster, group] = status, since_ms
             rows.append({
                 "cluster": cluster, "group": group, "status": int(status), "since_ms": since_ms,
                 "totallag": sum(lags), "maxlag": max(lags), "worst_row": len(partitions) + worst,
-                "first_row": len(partitions), "partitions": len(held),
+                "first_row": len(partitions), "partitions": len(verdicts),
             })  # fmt: skip
             partitions += [
                 {
-                    "cluster": cluster, "group": group, "topic": "t", "partition": number, "status": int(status),
+                    "cluster": cluster, "group": group, "topic": "t", "partition": index, "status": int(status),
                     "reason": int(REASONS[status]), "current_lag": lag, "end_offset": 9, "end_ms": self.now_ms,
                 }
-                for number, (status, lag) in enumerate(held)
+                for index, (status, lag) in enumerate(verdicts)
             ]  # fmt: skip
         stem = f"{self.sequence}-{cluster}"
         return Bucket(
