@@ -17,7 +17,7 @@ from warren.kafka.options import to_librdkafka
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample, SamplingTarget
 from warren.logs import set_level
-from warren.notify.leadership import notifying
+from warren.notify.leadership import Leadership
 from warren.pipeline.cycle import Cycles
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
@@ -71,8 +71,8 @@ def running(config: Config) -> Iterator["Warren"]:
             history = HistoryWriter(store.root, pipeline.history_days, pipeline.history_step)
             follow("history", history.follow)
         parts.enter_context(sinks(config))
-        leadership = parts.enter_context(notifying(config, store))
-        follow("incidents", leadership.take)
+        leadership = parts.enter_context(contextlib.closing(Leadership(config, store)))
+        follow("incidents", leadership.process)
         yield Warren(cycles, prefetch, web.urls(), followers)
 
 

@@ -16,7 +16,7 @@ from warren.errors import SnapshotError
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.database import open_database
 from warren.incidents.store.store import IncidentStore
-from warren.notify.leadership import notifying
+from warren.notify.leadership import Leadership
 from warren.notify.senders.http import HttpSender
 from warren.snapshot.store import KINDS, Store
 
@@ -28,12 +28,12 @@ def main(config_dir: Path) -> None:
     config = load(config_dir)
     store = Store(config.pipeline.data_dir)
     last = 0
-    with notifying(config, store) as leadership:
+    with contextlib.closing(Leadership(config, store)) as leadership:
         while True:
             with contextlib.suppress(SnapshotError, OSError):
                 newest = store.newest()
                 if newest.sequence != last:
-                    leadership.take(newest)
+                    leadership.process(newest)
                     last = newest.sequence
             time.sleep(POLL_S)
 

@@ -136,24 +136,20 @@ class NotifierDelivery:
         # not delay the others.
         self._resume_ms = now_ms + self._backoff_ms(self._failures, min_wait_s)
         self._failures += 1
-        next_ms = now_ms + self._backoff_ms(notification.attempts, min_wait_s)
-        self._update(
-            notification,
-            attempts=notification.attempts + 1,
-            next_attempt_ms=next_ms,
-            last_error=error[:MAX_ERROR_CHARS],
-        )
+        next_attempt_ms = now_ms + self._backoff_ms(notification.attempts, min_wait_s)
+        self._record_failure(notification, error, next_attempt_ms=next_attempt_ms)
 
     def _backoff_ms(self, failures: int, min_wait_s: float) -> int:
         return round(BACKOFF.wait_s(failures, min_wait_s, self._jitter) * 1000)
 
     def _give_up(self, notification: Notification, now_ms: int, error: str) -> None:
-        what = f"{notification.event} of {notification.group}"
-        log.error("notifier %s: %s was not sent: %s", self._notifier, what, error)
-        attempts = notification.attempts + 1
-        self._update(
-            notification, attempts=attempts, given_up_ms=now_ms, last_error=error[:MAX_ERROR_CHARS], result=NO_RESULT
-        )
+        event, group = notification.event, notification.group
+        log.error("notifier %s: %s of %s was not sent: %s", self._notifier, event, group, error)
+        self._record_failure(notification, error, given_up_ms=now_ms, result=NO_RESULT)
+
+    def _record_failure(self, notification: Notification, error: str, **changes: int | GroupStatus) -> None:
+        attempts, last_error = notification.attempts + 1, error[:MAX_ERROR_CHARS]
+        self._update(notification, attempts=attempts, last_error=last_error, **changes)
 
     def _update(self, notification: Notification, **changes: int | str | GroupStatus) -> None:
         self._store.update_notification(notification.key, lambda stored: replace(stored, **changes))  # type: ignore[arg-type]

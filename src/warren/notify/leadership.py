@@ -4,7 +4,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 
 from warren.config import Config
 from warren.errors import ReplicationError
@@ -35,16 +36,10 @@ class Leadership:
     A thread checks the lock. A Warren that does not lead follows the replicated store, to be ready to take over.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        snapshots: Store,
-        incidents: IncidentStore,
-        make_lock: Callable[[Callable[[], None]], Lock | None] = lambda _: None,
-    ) -> None:
+    def __init__(self, config: Config, snapshots: Store) -> None:
         self._config = config
         self._snapshots = snapshots
-        self._incidents = incidents
+        self._incidents = _open_store(config, snapshots.root)
         self._wake = threading.Event()
         self._mutex = threading.RLock()
         self._is_closed = False
@@ -56,14 +51,14 @@ class Leadership:
         self._is_following = True
         self._state = ("", "")
         self._since_ms = self._reported_ms = 0
-        self._lock = make_lock(self._wake.set)
+        self._lock = _make_lock(config, self._wake.set)
         self._report("standby", "it has just started")
         # The thread takes over, not the constructor: the start must not wait for brokers that do not answer.
         self._wake.set()
         self._thread = threading.Thread(target=self._run, name="notifier leadership", daemon=True)
         self._thread.start()
 
-    def take(self, manifest: Manifest) -> None:
+    def process(self, manifest: Manifest) -> None:
         """Process a snapshot, if this Warren is the leader."""
         with self._mutex:
             self._newest = manifest
@@ -122,7 +117,7 @@ class Leadership:
         self._failures = 0
         self._report("alone" if self._lock is None else "active", "")
         if self._newest is not None:
-            self.take(self._newest)
+            self.process(self._newest)
 
     def _start(self) -> None:
         with contextlib.ExitStack() as deliveries:
@@ -174,21 +169,14 @@ class Leadership:
             if self._lock is not None:
                 self._lock.close()
             self._report("stopped", "")
+            self._incidents.close()
 
 
-@contextlib.contextmanager
-def notifying(config: Config, snapshots: Store) -> Iterator[Leadership]:
-    """A Leadership with the store and the lock of a configuration; closed when the block is left."""
-    with contextlib.ExitStack() as parts:
-        if config.has_replicated_incidents:
-            changelog = Changelog(_client_options(config, config.incidents.cluster), config.incidents.topic)
-            incidents: IncidentStore = ReplicatedStore(snapshots.root, changelog)
-        else:
-            incidents = IncidentStore(snapshots.root)
-        parts.callback(incidents.close)
-        leadership = Leadership(config, snapshots, incidents, lambda on_change: _make_lock(config, on_change))
-        parts.callback(leadership.close)
-        yield leadership
+def _open_store(config: Config, data_dir: Path) -> IncidentStore:
+    if not config.has_replicated_incidents:
+        return IncidentStore(data_dir)
+    options = _client_options(config, config.incidents.cluster)
+    return ReplicatedStore(data_dir, Changelog(options, config.incidents.topic))
 
 
 def _client_options(config: Config, cluster: str | None) -> dict[str, str]:

@@ -125,5 +125,6 @@ def send_sample(config: Config, name: str) -> list[Event]:
             try:
                 receipt = sender.send(sample) or receipt
             except Exception as error:  # noqa: BLE001 - the user asked what goes wrong
-                raise WarrenError(f"notifier.{name}: {event}: {type(error).__name__}: {error}") from None
+                message = str(error) if isinstance(error, WarrenError) else f"{type(error).__name__}: {error}"
+                raise WarrenError(f"notifier.{name}: {event}: {message}") from None
     return _events(notifier)

@@ -21,7 +21,7 @@ from warren.config import Config, General, Notifier
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.incidents.store.reader import count_incidents, read_leadership
-from warren.notify.leadership import notifying
+from warren.notify.leadership import Leadership
 from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
 from warren.notify.senders.slack import SlackBot, SlackWebhook
@@ -282,13 +282,13 @@ def test_a_group_whose_lag_grows_is_notified_as_the_page_shows(
     assert notifier.threshold == 2
     notifier = replace(notifier, url_open=f"{slack.url}/hook/s3cret", threshold=threshold)
     town = Town(tmp_path / "data")
-    with notifying(Config({}, {}, notifiers={"lag": notifier}), town.cycles.store) as leadership:
+    with closing(Leadership(Config({}, {}, notifiers={"lag": notifier}), town.cycles.store)) as leadership:
         wait_for(lambda: read_leadership(town.data).is_active, "it notifies", 20)
         for turn in range(INTERVALS + 1):
             head = 1000 + 100 * turn
             offset = head if turn == INTERVALS else 900 + turn
             town.turn([(0, "lags", "orders", 0, offset), (0, "reads", "orders", 1, head)], head=head)
-            leadership.take(town.cycles.manifest(now_ms=town.now_ms))
+            leadership.process(town.cycles.manifest(now_ms=town.now_ms))
         wait_for(lambda: len(slack.got) == len(expected), "all notifications", 20)
     assert [request.json["blocks"][0]["text"]["text"] for request in slack.got] == expected
     assert count_incidents(town.data).notifications == ({("lag", "sent"): 2} if expected else {})

@@ -16,17 +16,17 @@ _AT_MS = 1_767_225_600_000
 def sample_notification(notifier: str, event: Event, incident: str = SAMPLE_ID) -> Notification:
     """A group with one stalled and one slow partition, which is OK again at the close."""
     cluster, group = "sample-cluster", "sample-group"
-    number = 2 if event is Event.CLOSE else 1
+    sequence = 2 if event is Event.CLOSE else 1
     bad = [_partition("payments", 3, Status.STALL, 45_000), _partition("orders", 0, Status.WARN, 1_200)]
     result = GroupStatus(cluster, group, Status.ERR.name, 1.0, bad, 12, maxlag=bad[0], totallag=46_200)
     if event is Event.CLOSE:
         result = structs.replace(result, status=Status.OK.name, partitions=[], maxlag=None, totallag=0)
     return Notification(
-        f"{incident}/{notifier}/{number}",
+        f"{incident}/{notifier}/{sequence}",
         notifier,
         event,
         incident,
-        number,
+        sequence,
         cluster,
         group,
         opened_ms=_AT_MS,
