@@ -204,14 +204,8 @@ class Kafka:
 
     def _await_ready(self, i: int, with_brokers: set[int]) -> None:
         """Wait until broker `i` itself answers for this cluster and knows that these brokers are alive."""
-        admin = AdminClient(
-            {
-                "bootstrap.servers": self.address(i),
-                "log_level": 0,
-                "reconnect.backoff.ms": 20,
-                "reconnect.backoff.max.ms": 100,
-            }
-        )
+        backoff = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+        admin = AdminClient({"bootstrap.servers": self.address(i), "log_level": 0, **backoff})
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._running[i].exit_code is not None:

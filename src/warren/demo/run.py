@@ -63,7 +63,10 @@ def _run(
         create_demo_topics(kafka.bootstrap)
     workload = demo_workload(kafka.bootstrap)
     with _step(console, f"{len(workload.producers)} producers and {len(workload.groups)} consumer groups"):
-        _start_workload(parts, workload)
+        for threads in (workload.producers, workload.groups):
+            parts.callback(stop_all, threads)
+            for thread in threads:
+                thread.start()
     (home / "burrow.toml").write_text(demo_config(kafka.bootstrap, port), encoding="utf-8")
     log_path = home / "warren.log"
     with _step(console, "Spark and the first verdicts"):
@@ -163,13 +166,6 @@ def _home(parts: contextlib.ExitStack, keep: Path | None) -> Path:
     if any(keep.iterdir()):
         raise DemoError(f"--keep {keep}: the directory is not empty; choose a new one")
     return keep.resolve()
-
-
-def _start_workload(parts: contextlib.ExitStack, workload: DemoWorkload) -> None:
-    for threads in (workload.producers, workload.groups):
-        parts.callback(stop_all, threads)
-        for thread in threads:
-            thread.start()
 
 
 def _check_alive(warren: ChildProcess, log_path: Path, workload: DemoWorkload) -> None:

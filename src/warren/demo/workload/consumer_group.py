@@ -32,8 +32,9 @@ class ConsumerGroup(WorkloadThread):
     _: KW_ONLY
     commit_every_s: float = 1.0
     client_id: str = ""
+    commits: int = field(init=False, default=0)
+    """How many times it has committed, all partitions in one commit."""
     _changed: threading.Condition = field(init=False, default_factory=threading.Condition)
-    _commits: int = field(init=False, default=0)
     _committed: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -50,11 +51,6 @@ class ConsumerGroup(WorkloadThread):
         return "ERR" if self.expected in ("STOP", "STALL", "REWIND") else self.expected
 
     @property
-    def commits(self) -> int:
-        """How many times it has committed, all partitions in one commit."""
-        return self._commits
-
-    @property
     def committed(self) -> dict[int, int]:
         """The last offset that Kafka acknowledged for each partition."""
         with self._changed:
@@ -64,10 +60,10 @@ class ConsumerGroup(WorkloadThread):
         """Wait until it has committed so many times since it was created."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            while self._commits < count:
+            while self.commits < count:
                 self.check()
                 if time.monotonic() > deadline:
-                    raise DemoError(f"{self.name}: {self._commits} of {count} commits within {timeout_s:g} s")
+                    raise DemoError(f"{self.name}: {self.commits} of {count} commits within {timeout_s:g} s")
                 self._changed.wait(MAX_POLL_S)
 
     def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
@@ -122,7 +118,7 @@ class ConsumerGroup(WorkloadThread):
     def _count_commit(self, offsets: Mapping[int, int]) -> None:
         with self._changed:
             self._committed.update(offsets)
-            self._commits += 1
+            self.commits += 1
             self._changed.notify_all()
 
     def _topic_partitions(self, offsets: Mapping[int, int]) -> list[TopicPartition]:

@@ -51,13 +51,9 @@ class WorkloadThread:
         self._thread.start()
         return self
 
-    def ask_to_stop(self) -> None:
-        """Let it end soon, without waiting for it."""
-        self._stopping.set()
-
     def stop(self, timeout_s: float = 30.0) -> None:
         """Stop and wait for the thread; raises the error that it died of, if it did."""
-        self.ask_to_stop()
+        self._stopping.set()
         if self._thread is not None:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
@@ -118,7 +114,7 @@ def stop_all(threads: Iterable[WorkloadThread], timeout_s: float = 30.0) -> None
     """Stop many at once: ask all, then wait for all, then raise the first error."""
     threads = list(threads)
     for thread in threads:
-        thread.ask_to_stop()
+        thread._stopping.set()
     errors: list[DemoError] = []
     for thread in threads:
         try:

@@ -4,6 +4,7 @@ A malformed record never raises. It gets a reject reason; what is read from it a
 comes from outside the column. The other records are not affected.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,27 +32,25 @@ class FieldSpan(NamedTuple):
     length: Ints
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ColumnReader:
-    """A read position in each record of a column; each call reads one field of all records and moves past it."""
+    """A read position in each record of a column; each call reads one field of all records and moves past it.
 
-    __slots__ = ("data", "end", "position", "reject", "row", "truncated")
+    `data` is padded. A record that ends too early is rejected as `truncated`. `row` is the index of each record in the
+    whole column, `reject` the reject reasons of the whole column.
+    """
 
-    def __init__(
-        self,
-        data: npt.NDArray[np.uint8],
-        position: Ints,
-        end: Ints,
-        truncated: Reject,
-        row: Ints | None = None,
-        reject: Codes | None = None,
-    ) -> None:
-        """Start at `position` in each record of the padded `data`; `row` and `reject` belong to the whole column."""
-        self.data = data
-        self.position = position
-        self.end = end
-        self.truncated = truncated
-        self.row = np.arange(len(position)) if row is None else row
-        self.reject = np.zeros(len(position), np.int8) if reject is None else reject
+    data: npt.NDArray[np.uint8]
+    position: Ints
+    end: Ints
+    truncated: Reject
+    row: Ints
+    reject: Codes
+
+    @classmethod
+    def at(cls, data: npt.NDArray[np.uint8], position: Ints, end: Ints, truncated: Reject) -> Self:
+        """Read records that are between these positions of the padded data."""
+        return cls(data, position, end, truncated, np.arange(len(position)), np.zeros(len(position), np.int8))
 
     @classmethod
     def over(cls, column: pa.BinaryArray, truncated: Reject) -> Self:
@@ -62,7 +61,7 @@ class ColumnReader:
             end = np.where(is_null(column), position, end)
         padded = np.zeros(offsets[-1] - offsets[0] + PADDING, np.uint8)
         padded[:-PADDING] = data[offsets[0] : offsets[-1]]
-        return cls(padded, position, end, truncated)
+        return cls.at(padded, position, end, truncated)
 
     def __len__(self) -> int:
         return len(self.position)
@@ -91,10 +90,6 @@ class ColumnReader:
     def int64(self) -> Ints:
         return self._integers(">i8").astype(np.int64)
 
-    def skip(self, size: int) -> None:
-        """Move past a field of a known size."""
-        self._move(size)
-
     def unsigned_varint(self) -> Ints:
         """A varint: seven bits per byte, lowest first, in up to five bytes."""
         value = self._integers("B").astype(np.int64)
@@ -111,21 +106,17 @@ class ColumnReader:
         self.reject_rows(rows, Reject.BAD_LENGTH)
         return value
 
-    def string(self, *, nullable: bool = False) -> FieldSpan:
-        """A string with an int16 length."""
-        return self._span(self._integers(">i2").astype(np.int64), nullable)
+    def string(self, *, is_flexible: bool = False, nullable: bool = False) -> FieldSpan:
+        """A string with an int16 length, or in a flexible version with its length plus one as a varint."""
+        return self._span(self._length(">i2", is_flexible), nullable)
 
-    def binary(self, *, nullable: bool = False) -> FieldSpan:
-        """Bytes with an int32 length."""
-        return self._span(self._integers(">i4").astype(np.int64), nullable)
-
-    def compact(self, *, nullable: bool = False) -> FieldSpan:
-        """A string or bytes of a flexible version, with its length plus one as a varint."""
-        return self._span(self.unsigned_varint() - 1, nullable)
+    def binary(self, *, is_flexible: bool = False, nullable: bool = False) -> FieldSpan:
+        """Bytes with an int32 length, or in a flexible version with their length plus one as a varint."""
+        return self._span(self._length(">i4", is_flexible), nullable)
 
     def array_length(self, *, is_flexible: bool = False) -> Ints:
         """How many elements follow; a null array is rejected like any negative length."""
-        length = self.unsigned_varint() - 1 if is_flexible else self._integers(">i4").astype(np.int64)
+        length = self._length(">i4", is_flexible)
         is_negative = length < 0
         if is_negative.any():
             self.reject_rows(is_negative, Reject.BAD_LENGTH)
@@ -156,9 +147,9 @@ class ColumnReader:
         return strings
 
     def _integers(self, dtype: str) -> npt.NDArray[np.integer[Any]]:
-        return _integers_at(self.data, dtype, self._move(np.dtype(dtype).itemsize))
+        return _integers_at(self.data, dtype, self.skip(np.dtype(dtype).itemsize))
 
-    def _move(self, size: int) -> Ints:
+    def skip(self, size: int) -> Ints:
         """Move past a field of a fixed size; gives where to read it: in the padding if the record is too short."""
         start, after = self.position, self.position + size
         is_short = after > self.end
@@ -168,6 +159,9 @@ class ColumnReader:
             self.position = np.where(is_short, start, after)
             start = np.where(is_short, len(self.data) - PADDING, start)
         return start
+
+    def _length(self, dtype: str, is_flexible: bool) -> Ints:
+        return self.unsigned_varint() - 1 if is_flexible else self._integers(dtype).astype(np.int64)
 
     def _span(self, length: Ints, nullable: bool) -> FieldSpan:
         start = self.position

@@ -118,10 +118,7 @@ def _decode_version(commits: ColumnReader, version: int) -> tuple[Ints, Ints]:
     commits.reject_rows(offset < 0, Reject.BAD_OFFSET)
     if version >= 3:
         commits.skip(4)  # leader epoch
-    if is_flexible:
-        commits.compact()  # metadata
-    else:
-        commits.string()
+    commits.string(is_flexible=is_flexible)  # metadata
     time_ms = commits.int64()
     commits.reject_rows((time_ms < 0) | (time_ms > _LAST_TIME_MS), Reject.BAD_TIME)
     if version == 1:

@@ -51,10 +51,10 @@ def _read_members(groups: ColumnReader, version: int) -> Iterator[Ints]:
     A member is a row of seven numbers: its record, then start and length of its client id, host and assignment.
     """
     is_flexible = version >= 4
-    is_consumer = _is_consumer(groups, _string(groups, is_flexible))
+    is_consumer = _is_consumer(groups, groups.string(is_flexible=is_flexible))
     groups.skip(4)  # generation
-    _string(groups, is_flexible, nullable=True)  # protocol
-    _string(groups, is_flexible, nullable=True)  # leader
+    groups.string(is_flexible=is_flexible, nullable=True)  # protocol
+    groups.string(is_flexible=is_flexible, nullable=True)  # leader
     if version >= 2:
         groups.skip(8)  # time of the last change of state
     left = groups.array_length(is_flexible=is_flexible)
@@ -72,14 +72,14 @@ def _read_members(groups: ColumnReader, version: int) -> Iterator[Ints]:
 
 def _read_member(groups: ColumnReader, version: int) -> Ints:
     is_flexible = version >= 4
-    _string(groups, is_flexible)  # member id
+    groups.string(is_flexible=is_flexible)  # member id
     if version >= 3:
-        _string(groups, is_flexible, nullable=True)  # group instance id
-    client_id = _string(groups, is_flexible)
-    host = _string(groups, is_flexible)
+        groups.string(is_flexible=is_flexible, nullable=True)  # group instance id
+    client_id = groups.string(is_flexible=is_flexible)
+    host = groups.string(is_flexible=is_flexible)
     groups.skip(8 if version >= 1 else 4)  # rebalance timeout, session timeout
-    _bytes(groups, is_flexible)  # subscription
-    assignment = _bytes(groups, is_flexible)
+    groups.binary(is_flexible=is_flexible)  # subscription
+    assignment = groups.binary(is_flexible=is_flexible)
     if is_flexible:
         groups.skip_tagged_fields()
     return np.column_stack((groups.row, *client_id, *host, *assignment))
@@ -88,7 +88,7 @@ def _read_member(groups: ColumnReader, version: int) -> Ints:
 def _to_partitions(data: npt.NDArray[np.uint8], members: Ints) -> tuple[pa.Table, Bools]:
     """One row per partition of every member, and which members are malformed and therefore have none."""
     record, client_start, client_length, host_start, host_length, start, length = members.T
-    reader = ColumnReader(data, start, start + length, Reject.BAD_MEMBER)
+    reader = ColumnReader.at(data, start, start + length, Reject.BAD_MEMBER)
     client_ids = reader.strings(FieldSpan(client_start, client_length))
     hosts = reader.strings(FieldSpan(host_start, host_length))
 
@@ -143,11 +143,3 @@ def _is_consumer(groups: ColumnReader, protocol_type: FieldSpan) -> Bools:
     positions = protocol_type.start[is_consumer, None] + np.arange(len(_CONSUMER))
     is_consumer[is_consumer] = (groups.data[positions] == _CONSUMER).all(axis=1)
     return is_consumer
-
-
-def _string(reader: ColumnReader, is_flexible: bool, *, nullable: bool = False) -> FieldSpan:
-    return reader.compact(nullable=nullable) if is_flexible else reader.string(nullable=nullable)
-
-
-def _bytes(reader: ColumnReader, is_flexible: bool) -> FieldSpan:
-    return reader.compact() if is_flexible else reader.binary()
