@@ -302,9 +302,9 @@ export interface IncidentSummary {
 
 /** Whether this Warren sends notifications: it does if it is `alone` or `active`. */
 export interface LeadershipSummary {
-  state: "active" | "alone" | "away" | "standby" | "stopped" | "unknown"
-  why: string
+  state: "alone" | "active" | "standby" | "away" | "stopped" | "unknown"
   since?: number | null
+  why: string
 }
 
 /** The level to be set. */

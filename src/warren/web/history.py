@@ -3,6 +3,8 @@
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.history.read import cluster_history, clusters_history, group_history
+from warren.web.answers.clusters import ClusterHistoryColumns, ClusterHistoryPoint
+from warren.web.answers.groups import GroupHistoryPoint
 from warren.web.api import Api
 from warren.web.http import Request, Response
 from warren.web.responses import success
@@ -13,7 +15,7 @@ MAX_HOURS = 24 * 3_650
 def all_clusters(api: Api, request: Request) -> Response:
     """Get the lag and the numbers of groups by verdict of every cluster over time, one list per column."""
     table = clusters_history(api.data_dir, _since_ms(api, request))
-    columns = {name: table[name].to_pylist() for name in table.schema.names}
+    columns = ClusterHistoryColumns(**{name: table[name].to_pylist() for name in table.schema.names})
     return success(request, "history returned", history=columns)
 
 
@@ -21,13 +23,13 @@ def cluster(api: Api, request: Request) -> Response:
     """Get the lag and the numbers of groups by verdict of a cluster over time."""
     rows = cluster_history(api.data_dir, api.cluster_of(request), _since_ms(api, request)).to_pylist()
     points = [
-        {
-            "time": row["time_ms"],
-            "status": Status(row["worst_status"]).name,
-            "known": row["is_known"],
-            "totallag": row["totallag"],
-            "groups": {status: row[f"groups_{status.lower()}"] for status in ("OK", "WARN", "ERR")},
-        }
+        ClusterHistoryPoint(
+            time=row["time_ms"],
+            status=Status(row["worst_status"]).name,
+            known=row["is_known"],
+            totallag=row["totallag"],
+            groups={status: row[f"groups_{status.lower()}"] for status in ("OK", "WARN", "ERR")},
+        )
         for row in rows
     ]
     return success(request, "cluster history returned", history=points)
@@ -40,14 +42,14 @@ def group(api: Api, request: Request) -> Response:
     if not rows and api.index.group_row(cluster, group) is None:
         raise RequestError("cluster or consumer not found", 404)
     points = [
-        {
-            "time": row["time_ms"],
-            "status": Status(row["status"]).name,
-            "worst": Status(row["worst_status"]).name,
-            "since": row["since_ms"],
-            "totallag": row["totallag"],
-            "maxlag": row["maxlag"],
-        }
+        GroupHistoryPoint(
+            time=row["time_ms"],
+            status=Status(row["status"]).name,
+            worst=Status(row["worst_status"]).name,
+            since=row["since_ms"],
+            totallag=row["totallag"],
+            maxlag=row["maxlag"],
+        )
         for row in rows
     ]
     return success(request, "consumer history returned", history=points)

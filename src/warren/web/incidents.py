@@ -1,10 +1,11 @@
 """Incidents with their course and notifications, and the status of the notifiers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
+from warren.config import Notifier
 from warren.errors import RequestError
 from warren.incidents.model import Incident, Notification
 from warren.incidents.routing import match_routes
@@ -17,6 +18,17 @@ from warren.incidents.store.reader import (
     read_incidents,
     read_leadership,
     read_notifications,
+)
+from warren.web.answers.clusters import LeadershipSummary
+from warren.web.answers.incidents import (
+    IncidentAcknowledgement,
+    IncidentChange,
+    IncidentDetail,
+    IncidentMessage,
+    IncidentNotifier,
+    IncidentPartition,
+    IncidentSummary,
+    NotifierSummary,
 )
 from warren.web.api import Api
 from warren.web.http import Request, Response
@@ -52,8 +64,8 @@ def incident_response(api: Api, request: Request, message: str) -> Response:
     found = read_incident(api, request)
     notifications, count = read_notifications(api.data_dir, found.notification_ids, MAX_NOTIFICATIONS)
     [answer] = _answers(api, [found])
-    answer |= {"message_count": count, "messages": [_notification_answer(item) for item in notifications]}
-    return success(request, message, incident=answer)
+    messages = [_notification_answer(item) for item in notifications]
+    return success(request, message, incident=IncidentDetail(**asdict(answer), message_count=count, messages=messages))
 
 
 def read_incident(api: Api, request: Request) -> Incident:
@@ -68,14 +80,14 @@ def notifiers(api: Api, request: Request) -> Response:
     """Get whether this Warren notifies, and the deliveries of each notifier."""
     leadership, counts = read_leadership(api.data_dir, api.clock_ms()), read_delivery_counts(api.data_dir)
     answers = [
-        {"name": name, "class": notifier.class_name, **_counts_answer(counts.get(name, DeliveryCounts()))}
+        _notifier_answer(notifier, counts.get(name, DeliveryCounts()))
         for name, notifier in sorted(api.config.notifiers.items())
     ]
-    duty = {"state": leadership.state, "since": leadership.since_ms, "why": leadership.why}
+    duty = LeadershipSummary(state=leadership.state, since=leadership.since_ms, why=leadership.why)
     return success(request, "notifiers returned", duty=duty, notifiers=answers)
 
 
-def _answers(api: Api, incidents: Sequence[Incident]) -> list[dict[str, Any]]:
+def _answers(api: Api, incidents: Sequence[Incident]) -> list[IncidentSummary]:
     clusters = pa.array([incident.cluster for incident in incidents], pa.string())
     groups = pa.array([incident.group for incident in incidents], pa.string())
     now_ms = api.clock_ms()
@@ -83,60 +95,61 @@ def _answers(api: Api, incidents: Sequence[Incident]) -> list[dict[str, Any]]:
     teams = match_routes(api.config.routes, clusters, groups).team.tolist()
     silenced = is_silenced(silences, clusters, groups).tolist()
     return [
-        {**_incident_answer(incident), "team": team, "silenced": has_silence}
+        _incident_answer(incident, team, has_silence=has_silence)
         for incident, team, has_silence in zip(incidents, teams, silenced, strict=True)
     ]
 
 
-def _incident_answer(incident: Incident) -> dict[str, Any]:
-    acknowledgement = {
-        "time": incident.acknowledged_ms,
-        "by": incident.acknowledged_by,
-        "why": incident.acknowledged_why,
-    }
-    return {
-        "id": incident.id,
-        "cluster": incident.cluster,
-        "group": incident.group,
-        "team": "",
-        "opened": incident.opened_ms,
-        "closed": incident.closed_ms,
-        "status": incident.status.name,
-        "worst": incident.worst.name,
-        "acknowledged": None if incident.acknowledged_ms is None else acknowledgement,
-        "silenced": False,
-        "changes": [{"time": change.at_ms, "status": change.status.name} for change in incident.changes],
-        "told": [
-            {"notifier": name, "messages": notified.count, "last": notified.last_ms}
+def _incident_answer(incident: Incident, team: str, *, has_silence: bool) -> IncidentSummary:
+    acknowledged = None
+    if incident.acknowledged_ms is not None:
+        acknowledged = IncidentAcknowledgement(
+            incident.acknowledged_ms, incident.acknowledged_by, incident.acknowledged_why
+        )
+    return IncidentSummary(
+        id=incident.id,
+        cluster=incident.cluster,
+        group=incident.group,
+        team=team,
+        opened=incident.opened_ms,
+        closed=incident.closed_ms,
+        status=incident.status.name,
+        worst=incident.worst.name,
+        acknowledged=acknowledged,
+        silenced=has_silence,
+        changes=[IncidentChange(change.at_ms, change.status.name) for change in incident.changes],
+        told=[
+            IncidentNotifier(name, notified.count, notified.last_ms)
             for name, notified in sorted(incident.notified.items())
         ],
-        "partition_count": incident.partition_count,
-        "partitions": [
-            {"topic": item.topic, "partition": item.partition, "status": item.status.name, "lag": item.lag}
-            for item in incident.partitions
+        partition_count=incident.partition_count,
+        partitions=[
+            IncidentPartition(item.topic, item.partition, item.status.name, item.lag) for item in incident.partitions
         ],
-    }
+    )
 
 
-def _notification_answer(notification: Notification) -> dict[str, Any]:
-    return {
-        "notifier": notification.notifier,
-        "event": str(notification.event),
-        "due": notification.due_ms,
-        "sent": notification.sent_ms,
-        "given_up": notification.given_up_ms,
-        "attempts": notification.attempts,
-        "trouble": notification.last_error,
-        "why": notification.reason,
-        "channel": notification.channel,
-    }
+def _notification_answer(notification: Notification) -> IncidentMessage:
+    return IncidentMessage(
+        notifier=notification.notifier,
+        event=notification.event,
+        due=notification.due_ms,
+        sent=notification.sent_ms,
+        given_up=notification.given_up_ms,
+        attempts=notification.attempts,
+        trouble=notification.last_error,
+        why=notification.reason,
+        channel=notification.channel,
+    )
 
 
-def _counts_answer(counts: DeliveryCounts) -> dict[str, Any]:
-    return {
-        "waiting": counts.waiting,
-        "sent": counts.sent,
-        "given_up": counts.given_up,
-        "last_sent": counts.last_sent_ms,
-        "trouble": counts.last_error,
-    }
+def _notifier_answer(notifier: Notifier, counts: DeliveryCounts) -> NotifierSummary:
+    return NotifierSummary(
+        name=notifier.name,
+        class_name=notifier.class_name,
+        waiting=counts.waiting,
+        sent=counts.sent,
+        given_up=counts.given_up,
+        last_sent=counts.last_sent_ms,
+        trouble=counts.last_error,
+    )

@@ -159,7 +159,7 @@ def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
 
 
 def _sink_families(config: Config) -> Iterator[Family]:
-    sinks = [({"sink": sink["name"], "class": sink["class"]}, sink) for sink in sink_answers(config)]
+    sinks = [({"sink": sink.name, "class": sink.class_name}, sink) for sink in sink_answers(config)]
     if not sinks:
         return
     for name, help_text, key in (
@@ -169,10 +169,10 @@ def _sink_families(config: Config) -> Iterator[Family]:
         ("warren_sink_intervals_dropped", "Intervals dropped from a full spool since the start", "dropped"),
         ("warren_sink_requests_refused", "Requests that the server refused for good since the start", "refused"),
     ):
-        yield _gauge(name, help_text, [(labels, sink[key]) for labels, sink in sinks])
-    delivered = [(labels, sink["delivered"] / 1000) for labels, sink in sinks if sink["delivered"] is not None]
+        yield _gauge(name, help_text, [(labels, getattr(sink, key)) for labels, sink in sinks])
+    delivered = [(labels, sink.delivered / 1000) for labels, sink in sinks if sink.delivered is not None]
     yield _gauge("warren_sink_delivered_seconds", "Time of the last interval that was delivered", delivered)
-    is_up = [(labels, int(sink["state"] == "well")) for labels, sink in sinks]
+    is_up = [(labels, int(sink.state == "well")) for labels, sink in sinks]
     yield _gauge("warren_sink_up", "Whether a sink delivers without errors and is not behind", is_up)
 
 

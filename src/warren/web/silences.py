@@ -3,13 +3,13 @@
 import logging
 import uuid
 from dataclasses import replace
-from typing import Any
 
 from warren.errors import RequestError
 from warren.incidents.model import Incident
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import read_silences, write_action
+from warren.web.answers.incidents import SilenceSummary
 from warren.web.api import Api
 from warren.web.http import Request, Response
 from warren.web.incidents import incident_response, read_incident
@@ -96,13 +96,7 @@ def _store(api: Api, action: OperatorAction) -> None:
         raise RequestError(f"cannot be stored, try again: {error}", 503) from None
 
 
-def _silence_answer(silence: Silence) -> dict[str, Any]:
-    return {
-        "id": silence.id,
-        "cluster": silence.cluster,
-        "group": silence.group,
-        "from": silence.from_ms,
-        "until": silence.until_ms,
-        "by": silence.by,
-        "why": silence.why,
-    }
+def _silence_answer(silence: Silence) -> SilenceSummary:
+    return SilenceSummary(
+        silence.id, silence.cluster, silence.group, silence.from_ms, silence.until_ms, silence.by, silence.why
+    )

@@ -1,10 +1,9 @@
 """The status of the sinks."""
 
-from typing import Any
-
 from warren.config import Config
 from warren.config.sinks import LakeSink, Sink
 from warren.delivery.sink_status import SinkStatus, read_status
+from warren.web.answers.clusters import SinkStateName, SinkSummary
 from warren.web.api import Api
 from warren.web.http import Request, Response
 from warren.web.responses import success
@@ -18,31 +17,31 @@ def sinks(api: Api, request: Request) -> Response:
     return success(request, "sinks returned", sinks=sink_answers(api.config))
 
 
-def sink_answers(config: Config) -> list[dict[str, Any]]:
+def sink_answers(config: Config) -> list[SinkSummary]:
     """The status of every configured sink."""
     answers = []
     for name, sink in sorted(config.sinks.items()):
         status = read_status(config.pipeline.data_dir, name) or SinkStatus(name, sink.class_name)
         answers.append(
-            {
-                "name": name,
-                "class": sink.class_name,
-                "state": state_of(status, sink),
-                "interval": sink.interval,
-                "points": status.points,
-                "delivered": status.delivered_ms,
-                "waiting": status.waiting,
-                "waiting_bytes": status.waiting_bytes,
-                "oldest": status.oldest_ms,
-                "dropped": status.dropped,
-                "refused": status.refused,
-                "trouble": status.trouble,
-            }
+            SinkSummary(
+                name=name,
+                class_name=sink.class_name,
+                state=state_of(status, sink),
+                interval=sink.interval,
+                points=status.points,
+                delivered=status.delivered_ms,
+                waiting=status.waiting,
+                waiting_bytes=status.waiting_bytes,
+                oldest=status.oldest_ms,
+                dropped=status.dropped,
+                refused=status.refused,
+                trouble=status.trouble,
+            )
         )
     return answers
 
 
-def state_of(status: SinkStatus, sink: Sink) -> str:
+def state_of(status: SinkStatus, sink: Sink) -> SinkStateName:
     """The state of a sink in one word: starting, well, behind or trouble."""
     if status.noted_ms == 0:
         return "starting"

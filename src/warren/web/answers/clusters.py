@@ -8,6 +8,8 @@ from warren.snapshot.status import StatusName, TimeMs
 from warren.web.answers.groups import Growth, NamedGroup, Since, StatusCounts, UnknownSince
 
 GroupCounts = Annotated[StatusCounts, Meta(description="Number of groups by status")]
+LEADERSHIP_STATES = ["alone", "active", "standby", "away", "stopped", "unknown"]
+SinkStateName = Literal["starting", "well", "behind", "trouble"]
 WorstStatus = Annotated[StatusName, Meta(description="The most severe status of its groups")]
 
 
@@ -72,7 +74,7 @@ class SinkSummary(Struct):
 
     name: str
     class_name: str = field(name="class")
-    state: Literal["starting", "well", "behind", "trouble"]
+    state: SinkStateName
     interval: Annotated[float, Meta(description="Seconds between samples")]
     points: Annotated[int, Meta(description="Points per interval")]
     delivered: Annotated[int | None, Meta(description="Time of the last delivered interval")]
@@ -84,12 +86,12 @@ class SinkSummary(Struct):
     trouble: Annotated[str, Meta(description="The last error; empty if there is none")]
 
 
-class LeadershipSummary(Struct):
+class LeadershipSummary(Struct, kw_only=True):
     """Whether this Warren sends notifications: it does if it is `alone` or `active`."""
 
-    state: Literal["alone", "active", "standby", "away", "stopped", "unknown"]
-    why: str
+    state: Annotated[str, Meta(extra_json_schema={"enum": LEADERSHIP_STATES})]
     since: int | UnsetType | None = UNSET
+    why: str
 
 
 class Overview(Struct):
