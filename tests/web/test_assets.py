@@ -1,4 +1,4 @@
-"""The dashboard's own files over HTTP: the page, what it names, and nothing else."""
+"""The dashboard's files over HTTP: the page, the files it names, and nothing else."""
 
 import gzip
 import re
@@ -39,7 +39,7 @@ def named(page: str) -> list[str]:
     return re.findall(r'(?:src|href)="(assets/[^"]+)"', page)
 
 
-def test_the_page_is_asked_for_anew_and_trusts_only_its_own(client: Client) -> None:
+def test_the_page_is_revalidated_and_loads_only_its_own_files(client: Client) -> None:
     got = client.ask("/")
     assert (got.status, got.type) == (200, "text/html; charset=utf-8")
     assert got.body == (FOLDER / "index.html").read_bytes()
@@ -53,7 +53,7 @@ def test_the_page_is_asked_for_anew_and_trusts_only_its_own(client: Client) -> N
     assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=|https?://", got.text), "the policy forbids it"
 
 
-def test_what_the_page_names_is_there_and_never_changes(client: Client) -> None:
+def test_files_named_by_the_page_exist_and_are_immutable(client: Client) -> None:
     names = named(client.ask("/").text)
     assert {name.rpartition(".")[2] for name in names} == set(TYPES)
     for name in names:
@@ -87,17 +87,17 @@ def test_what_the_page_names_is_there_and_never_changes(client: Client) -> None:
         "",
     ],
 )
-def test_nothing_else_is_there(client: Client, path: str) -> None:
+def test_other_files_are_not_found(client: Client, path: str) -> None:
     got = client.ask(f"/assets/{path}")
     assert (got.status, got.json["error"]) == (404, True)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_they_are_only_to_read(client: Client, method: str) -> None:
+def test_files_are_read_only(client: Client, method: str) -> None:
     assert [client.ask(path, method).status for path in ("/", "/assets/icon.svg")] == [405, 405]
 
 
-def test_who_asks_for_the_page_has_to_be_known(guarded: Client) -> None:
+def test_the_page_needs_authentication(guarded: Client) -> None:
     for path in ("/", "/assets/icon.svg"):
         got = guarded.ask(path)
         assert (got.status, got.type) == (401, "application/json")
@@ -105,7 +105,7 @@ def test_who_asks_for_the_page_has_to_be_known(guarded: Client) -> None:
         assert guarded.known_as("Bearer spoon").ask(path).status == 200
 
 
-def test_files_come_packed_to_whoever_can_unpack_them(guarded: Client) -> None:
+def test_files_are_compressed_for_clients_that_accept_gzip(guarded: Client) -> None:
     known = guarded.known_as("Bearer spoon")
     for path in ("/", *(f"/{name}" for name in named(known.ask("/").text))):
         plain, packed = known.ask(path), known.ask(path, headers=ZIPPED)
@@ -117,7 +117,7 @@ def test_files_come_packed_to_whoever_can_unpack_them(guarded: Client) -> None:
         assert known.ask(path, headers={"Accept-Encoding": "gzip;q=0"}).body == plain.body
 
 
-def test_without_its_files_the_page_says_how_to_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_files_the_page_says_how_to_build_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "files", dict)
     api = new_api(server_config(tmp_path))
     answer = assets.home(api, Request("GET", "/", {}))

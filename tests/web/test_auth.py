@@ -39,7 +39,7 @@ def basic(words: str) -> bytes:
         (basic("both:two"), Role.ADMIN),
     ],
 )
-def test_whoever_knows_a_secret_has_its_role(header: bytes, role: Role) -> None:
+def test_a_secret_gives_its_role(header: bytes, role: Role) -> None:
     assert not MISTAKES
     assert GUARD.role_of(header) is role
 
@@ -77,7 +77,7 @@ def test_whoever_knows_a_secret_has_its_role(header: bytes, role: Role) -> None:
         b"Bearer " + b"A" * 10_000_000,
     ],
 )
-def test_anyone_else_is_a_stranger(header: bytes | None) -> None:
+def test_other_headers_give_no_role(header: bytes | None) -> None:
     assert GUARD.role_of(header) is None
 
 
@@ -93,27 +93,27 @@ def test_anyone_else_is_a_stranger(header: bytes | None) -> None:
         (b"", None),
     ],
 )
-def test_who_comes_with_a_password_has_a_name(header: bytes, user: str | None) -> None:
+def test_basic_authentication_gives_a_user_name(header: bytes, user: str | None) -> None:
     assert user_of(header) == user
 
 
 @given(st.binary() | st.binary().map(b64encode), st.sampled_from([b"", b"Basic ", b"Bearer "]))
-def test_no_header_is_too_odd(words: bytes, scheme: bytes) -> None:
+def test_any_bytes_are_accepted_as_header(words: bytes, scheme: bytes) -> None:
     assert GUARD.role_of(scheme + words) is None
 
 
 @pytest.mark.parametrize("header", [None, b"Bearer anything", b"\xff"])
-def test_without_authentication_everyone_may_do_everything(header: bytes | None) -> None:
+def test_without_authentication_everyone_is_admin(header: bytes | None) -> None:
     assert Guard((), is_open=True).role_of(header) is Guard.of(Config({}, {})).role_of(header) is Role.ADMIN
 
 
-def test_a_guard_is_what_the_configuration_says() -> None:
+def test_a_guard_follows_the_configuration() -> None:
     guard = Guard.of(Config({}, {}, auth=Auth(Path("auth.txt"), ENTRIES)))
     assert not guard.is_open
     assert (guard.role_of(b"Bearer reader"), guard.role_of(None)) == (Role.READ, None)
 
 
-def test_a_guard_of_nobody_lets_nobody_in() -> None:
+def test_a_guard_without_entries_admits_nobody() -> None:
     assert Guard(()).role_of(b"Bearer reader") is None
 
 

@@ -82,12 +82,12 @@ def test_a_module_is_as_burrow_shows_it(kind: str, name: str, file: str) -> None
 
 
 @pytest.mark.parametrize("kind", MODULES)
-def test_a_module_that_is_not_there_is_none(kind: str) -> None:
+def test_an_unknown_module_is_none(kind: str) -> None:
     assert module_detail(LAB, kind, "nosuch") is None
     assert module_detail(LAB, kind, "") is None
 
 
-def test_where_the_file_says_nothing_there_are_burrows_defaults() -> None:
+def test_missing_keys_show_burrows_defaults() -> None:
     config = Config({"b": Cluster("b", SERVERS), "a": Cluster("a", SERVERS)}, {})
     assert main_config(config)["httpserver"] == {"default": {"address": ":0", "tls": "", "timeout": 300}}
     assert [module_names(config, kind) for kind in MODULES] == [["default"], ["default"], ["a", "b"], [], []]
@@ -101,7 +101,7 @@ def test_where_the_file_says_nothing_there_are_burrows_defaults() -> None:
     }
 
 
-def test_sections_that_are_there_are_shown() -> None:
+def test_existing_sections_are_shown() -> None:
     servers = {"b": HttpServer(":2", 30, "mine", "b"), "a": HttpServer("", name="a")}
     answer = main_config(Config({}, {}, zookeeper=ZooKeeper(("zk:2181",)), http_servers=servers))
     assert answer["zookeeper"] == {"servers": ["zk:2181"], "timeout": 6, "root-path": "/burrow"}
@@ -110,7 +110,7 @@ def test_sections_that_are_there_are_shown() -> None:
     )
 
 
-def test_what_burrow_does_not_show_follows_where_it_is_set() -> None:
+def test_keys_that_burrow_does_not_show_follow_if_they_are_set() -> None:
     profile = ClientProfile("me", 3, 4, tls="t", sasl="s", iam="i", name="p")
     config = Config(
         clusters={"c": Cluster("c", SERVERS, "p", groups_reaper_refresh=9)},
@@ -297,7 +297,7 @@ def test_each_class_of_notifier_has_its_own_keys() -> None:
         (None, ""),
     ],
 )
-def test_of_a_url_no_more_than_scheme_and_host_are_shown(url: str | None, shown: str) -> None:
+def test_only_scheme_and_host_of_a_url_are_shown(url: str | None, shown: str) -> None:
     notifier = Notifier("n", "http", Path("o"), url_open=url, url_close=url)
     answer = module_detail(Config({}, {}, notifiers={"n": notifier}), "notifier", "n") or {}
     assert (answer["url-open"], answer["url-close"]) == (shown, shown)

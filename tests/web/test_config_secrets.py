@@ -1,4 +1,4 @@
-"""No key that is marked as a secret is in any answer about the configuration, whoever adds one."""
+"""No key that is marked as a secret is in any answer about the configuration."""
 
 import json
 import types

@@ -1,4 +1,4 @@
-"""JSON byte for byte as Go writes it."""
+"""JSON equal byte by byte to that of Go."""
 
 import json
 from typing import Any
@@ -25,13 +25,13 @@ TEXT = st.text(st.characters(codec="utf-8"))
         (2**63 - 1, b"9223372036854775807"),
     ],
 )
-def test_written_as_go_does(value: object, written: bytes) -> None:
+def test_values_are_encoded_as_in_go(value: object, written: bytes) -> None:
     assert dumps(value) == written
 
 
 @settings(max_examples=40)
 @given(st.recursive(TEXT | st.integers(-(2**63), 2**63 - 1) | st.none(), lambda inner: st.dictionaries(TEXT, inner)))
-def test_it_is_the_same_value_to_whoever_reads_it(value: Any) -> None:
+def test_decoding_gives_the_same_value(value: Any) -> None:
     written = dumps(value)
     assert json.loads(written) == value
     assert not set(b"<>&") & set(written)

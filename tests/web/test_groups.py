@@ -1,4 +1,4 @@
-"""All groups of a cluster in one answer: which are chosen, in which pages, and that each is what it is alone."""
+"""All groups of a cluster in one answer: filters, pages, and each group equal to its own answer."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -37,7 +37,7 @@ def names_of(answer: Any) -> list[str]:
     return [group["group"] for group in answer["groups"]]
 
 
-def test_without_a_question_it_is_all_of_them_by_name(client: Client) -> None:
+def test_without_parameters_all_groups_are_listed_by_name(client: Client) -> None:
     got = client.ask("/v3/kafka/one/lag")
     assert (got.type, got.headers["Transfer-Encoding"]) == ("application/json", "chunked")
     answer = got.json
@@ -48,7 +48,7 @@ def test_without_a_question_it_is_all_of_them_by_name(client: Client) -> None:
 
 @pytest.mark.parametrize("cluster", ["one", "two"])
 @pytest.mark.parametrize(("partitions", "what"), [("all", "lag"), ("bad", "status"), (None, "status")])
-def test_each_group_is_what_it_is_alone(client: Client, cluster: str, partitions: str | None, what: str) -> None:
+def test_each_group_equals_its_own_answer(client: Client, cluster: str, partitions: str | None, what: str) -> None:
     query = {"partitions": partitions} if partitions else {}
     groups = asked(client, cluster, group="*" if cluster == "one" else "bulk*", **query)["groups"]
     assert len(groups) > 20
@@ -77,7 +77,7 @@ SPECIAL = ("a.*", "*+*", "*|*", "(*", "*)", "^*", "*$", "*\\*", "a *", ".*", "\\
 
 
 @pytest.mark.parametrize("pattern", [*COMMON, *LITERAL, *SPECIAL])
-def test_by_name_with_all_but_stars_and_marks_taken_as_they_are(client: Client, pattern: str) -> None:
+def test_by_name_with_only_stars_and_question_marks_special(client: Client, pattern: str) -> None:
     every = {*PLAIN, *ODD_NAMES, *LITERAL}
     # To a shell's pattern a bracket is a set; to ours it is a bracket.
     fits = {name for name in every if fnmatchcase(name, pattern.replace("[", "[[]"))}
@@ -89,7 +89,7 @@ def test_several_names_and_a_status_at_once(client: Client) -> None:
     assert names_of(got) == ["fresh", 'say "hi"\\\nbye', "stalled"]
 
 
-def test_an_answer_of_several_parts_is_one(client: Client) -> None:
+def test_an_answer_of_several_parts_is_one_document(client: Client) -> None:
     answer = asked(client, "two", group="many*", partitions="all")
     assert (names_of(answer), answer["total"]) == (MANY, len(MANY))
     assert asked(client, "two", group="many*", limit=str(GROUPS_PER_PART))["next"] == MANY[GROUPS_PER_PART - 1]
@@ -137,17 +137,17 @@ def test_pages_hold_each_group_once(client: Client, cluster: str, query: dict[st
         "group=" + "*x" * 21,
     ],
 )
-def test_a_question_that_cannot_be_answered(client: Client, query: str) -> None:
+def test_invalid_parameters(client: Client, query: str) -> None:
     got = client.ask(f"/v3/kafka/one/lag?{query}")
     assert (got.status, got.type, got.json["error"]) == (400, "application/json", True)
     assert len(got.json["message"]) < 200
 
 
-def test_blank_words_ask_for_nothing_special(client: Client) -> None:
+def test_blank_parameters_filter_nothing(client: Client) -> None:
     assert asked(client, status="", limit="", after="")["total"] == asked(client)["total"]
 
 
-def test_a_cluster_that_nobody_has(client: Client) -> None:
+def test_an_unknown_cluster(client: Client) -> None:
     got = client.ask("/v3/kafka/none/lag?status=ERR")
     assert (got.status, got.json["error"], got.json["message"]) == (404, True, "cluster not found")
 

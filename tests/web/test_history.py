@@ -39,17 +39,17 @@ def test_a_cluster_over_time(client: Client) -> None:
     assert client.ask("/v3/kafka/nowhere/history").status == 404
 
 
-def test_names_that_are_hard_on_paths(client: Client) -> None:
+def test_names_with_special_characters(client: Client) -> None:
     assert len(client.json(group_path("billing/eu", "history"))["history"]) == 1
 
 
-def test_who_is_unknown_has_no_history(client: Client) -> None:
+def test_an_unknown_group_has_no_history(client: Client) -> None:
     assert client.ask(group_path("nobody", "history")).status == 404
     assert client.ask(group_path("healthy", "history", "nowhere")).status == 404
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "x", "1.5", "99999999999", "\u00b2"])
-def test_hours_that_are_none(client: Client, hours: str) -> None:
+def test_invalid_hours(client: Client, hours: str) -> None:
     answer = client.ask(group_path("stalled", "history") + f"?hours={quote(hours)}")
     assert (answer.status, answer.json["error"]) == (400, True)
     assert "hours" in answer.json["message"]

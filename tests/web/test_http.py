@@ -1,4 +1,4 @@
-"""Which path leads where, with names of every kind in it, and what is said of those that lead nowhere."""
+"""Routing of paths, with names of every kind in them, and the answers to unknown paths."""
 
 import json
 import platform
@@ -54,7 +54,7 @@ def test_every_path_answers(client: Client, path: str) -> None:
     "path", ["/x", "/v3", "/v4/kafka", "/burrow", "/v3/kafka/one/nothing", "/v3/config/nothing", "/v3/kafka/one/lag/x"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_a_path_that_is_none(client: Client, method: str, path: str) -> None:
+def test_an_unknown_path(client: Client, method: str, path: str) -> None:
     got = client.ask(path, method)
     assert (got.status, got.type) == (404, "text/plain; charset=utf-8")
     assert got.headers["X-Content-Type-Options"] == "nosniff"
@@ -73,7 +73,7 @@ def test_a_path_that_is_none(client: Client, method: str, path: str) -> None:
         ("PATCH", "/burrow/admin", "GET, OPTIONS"),
     ],
 )
-def test_a_method_that_is_none(client: Client, method: str, path: str, allow: str) -> None:
+def test_an_unsupported_method(client: Client, method: str, path: str, allow: str) -> None:
     got = client.ask(path, method)
     assert (got.status, got.headers["Allow"], got.json["error"]) == (405, allow, True)
     # The answer to HEAD has no body, and nothing may follow it.
@@ -96,13 +96,13 @@ def test_a_method_that_is_none(client: Client, method: str, path: str, allow: st
         ("//metrics", "/metrics"),
     ],
 )
-def test_an_untidy_path_is_sent_to_the_tidy_one(client: Client, path: str, location: str) -> None:
+def test_an_unnormalized_path_is_redirected(client: Client, path: str, location: str) -> None:
     got = client.ask(path)
     assert (got.status, got.headers["Location"]) == (301, location)
     assert client.ask(location).status == 200
 
 
-def test_an_untidy_path_is_never_sent_elsewhere(client: Client) -> None:
+def test_a_redirect_never_leads_to_another_host(client: Client) -> None:
     assert client.ask("//elsewhere.example/v3/kafka").status == 404
     assert client.ask("//v3/kafka/one/consumer/x", "DELETE").status == 308
 
@@ -163,7 +163,7 @@ def test_topics_and_their_heads(client: Client) -> None:
         ("/v3/config/cluster/none", "cluster module not found"),
     ],
 )
-def test_names_that_nobody_has(client: Client, path: str, message: str) -> None:
+def test_unknown_names(client: Client, path: str, message: str) -> None:
     got = client.ask(path)
     about = {"url": path, "host": platform.node()}
     assert (got.status, got.json) == (404, {"error": True, "message": message, "request": about})
@@ -171,7 +171,7 @@ def test_names_that_nobody_has(client: Client, path: str, message: str) -> None:
 
 @pytest.mark.parametrize("what", ["status", "lag"])
 @pytest.mark.parametrize(("cluster", "group"), [("one", "nobody"), ("none", "healthy"), ("one", "<nobody>")])
-def test_the_verdict_on_a_group_that_nobody_knows(client: Client, cluster: str, group: str, what: str) -> None:
+def test_the_status_of_an_unknown_group(client: Client, cluster: str, group: str, what: str) -> None:
     got = client.ask(group_path(group, what, cluster))
     nothing: dict[str, Any] = {"partitions": [], "partition_count": 0, "maxlag": None, "totallag": 0}
     assert (got.status, got.json["error"]) == (404, False)
@@ -190,7 +190,7 @@ def test_the_verdict_on_a_group_that_nobody_knows(client: Client, cluster: str, 
         ("INFO", "info"),
     ],
 )
-def test_the_level_of_the_log(client: Client, town: Town, level: str, shown: str) -> None:
+def test_the_log_level(client: Client, town: Town, level: str, shown: str) -> None:
     got = client.ask("/v3/admin/loglevel", "POST", json.dumps({"level": level}).encode())
     assert (got.status, got.json["message"]) == (200, "set log level")
     assert client.json("/v3/admin/loglevel")["level"] == shown
@@ -216,7 +216,7 @@ def test_the_level_of_the_log(client: Client, town: Town, level: str, shown: str
         (b'{"level": ""}', 404),
     ],
 )
-def test_a_level_that_is_none(client: Client, town: Town, body: bytes, status: int) -> None:
+def test_an_invalid_log_level(client: Client, town: Town, body: bytes, status: int) -> None:
     before = client.json("/v3/admin/loglevel")["level"]
     held = RequestQueue(town.data).pending()
     got = client.ask("/v3/admin/loglevel", "POST", body)
@@ -232,19 +232,19 @@ def test_names_come_out_of_a_path_as_they_went_in(names: list[str]) -> None:
 
 
 @given(st.text("/.%2a", max_size=12))
-def test_a_tidy_path_stays_as_it_is(path: str) -> None:
+def test_a_normalized_path_stays_as_it_is(path: str) -> None:
     tidy = normalize_path("/" + path)
     assert normalize_path(tidy) == tidy
     assert not {"", ".", ".."} & set(tidy.split("/")[1:]) or tidy == "/"
 
 
 @pytest.mark.parametrize("path", ["/%", "/a%2", "/%G0", "/%%", "/%ff", "/a/%c3"])
-def test_what_is_no_escape(path: str) -> None:
+def test_invalid_escapes(path: str) -> None:
     with pytest.raises(RequestError):
         split_path(path)
 
 
-def test_a_part_that_is_written_out_wins_over_a_name() -> None:
+def test_a_literal_segment_wins_over_a_name() -> None:
     handlers = {"GET": Handler(lambda _api, _request: Response(200, b""))}
     router = Router([Endpoint("/a/{x}", handlers), Endpoint("/a/b", handlers), Endpoint("/a/{x}/c", handlers)])
     assert [

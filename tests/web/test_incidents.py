@@ -1,4 +1,4 @@
-"""Incidents over HTTP, from the book that the keeper writes."""
+"""Incidents over HTTP."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_an_incident_has_its_course_and_its_partitions(client: Client, town: Tow
     assert (slow["status"], slow["worst"], slow["closed"]) == ("OK", "WARN", town.now_ms)
 
 
-def test_prometheus_is_told_how_many_there_are(client: Client) -> None:
+def test_metrics_count_open_incidents(client: Client) -> None:
     is_open = len(client.json("/v3/incidents?state=open&cluster=one")["incidents"])
     assert is_open
     assert f'warren_incidents_open{{cluster="one"}} {is_open}\n' in client.ask("/metrics").text
@@ -64,10 +64,10 @@ def test_they_are_filtered(client: Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["state=ajar", "limit=0", "limit=x", "before=-1", "limit=99999999999"])
-def test_what_cannot_be_meant_is_refused(client: Client, query: str) -> None:
+def test_invalid_parameters_are_refused(client: Client, query: str) -> None:
     assert client.ask(f"/v3/incidents?{query}").status == 400
 
 
-def test_without_a_book_there_are_none(tmp_path: Path) -> None:
+def test_without_a_store_there_are_none(tmp_path: Path) -> None:
     with serving(server_config(tmp_path)) as [client]:
         assert client.json("/v3/incidents")["incidents"] == []

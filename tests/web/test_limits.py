@@ -1,4 +1,4 @@
-"""Clients that are rude, slow, greedy or old: each gets an answer or is shown out, and nobody else waits for it."""
+"""Limits: malformed, slow, large or old requests get an answer or are disconnected, and block no other client."""
 
 import contextlib
 import gzip
@@ -82,7 +82,7 @@ def test_a_body_that_is_too_large(client: Client, size: int) -> None:
     assert (got.status, got.type, got.json["error"]) == (413, "application/json", True)
 
 
-def test_a_body_in_chunks_without_end(client: Client) -> None:
+def test_an_endless_chunked_body(client: Client) -> None:
     with client.connect() as connection:
         connection.sendall(b"POST /v3/admin/loglevel HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(10):
@@ -92,7 +92,7 @@ def test_a_body_in_chunks_without_end(client: Client) -> None:
         assert (answer.status, json.loads(answer.read())["error"]) == (413, True)
 
 
-def test_a_body_that_nobody_reads_does_not_keep_its_connection_for_ever(client: Client) -> None:
+def test_an_unread_body_does_not_keep_its_connection_open(client: Client) -> None:
     began = time.monotonic()
     raw = client.tell(HEAD + b"Content-Length: 500000\r\n\r\n", b" " * 500_000)
     assert to_got(raw)[0].body == b"GOOD"
@@ -119,7 +119,7 @@ def test_a_body_that_nobody_reads_does_not_keep_its_connection_for_ever(client: 
         b"GET /v3/kafka/one/lag?group=\xff HTTP/1.1\r\n\r\n",
     ],
 )
-def test_what_is_no_http(client: Client, garbage: bytes) -> None:
+def test_input_that_is_not_http(client: Client, garbage: bytes) -> None:
     assert_refused(client.tell(garbage), 400)
 
 
@@ -136,13 +136,13 @@ def test_what_is_no_http(client: Client, garbage: bytes) -> None:
         "/v3/kafka/one/lag?group=" + "*a" * 1_000,
     ],
 )
-def test_paths_and_queries_that_cannot_be_meant(client: Client, path: str) -> None:
+def test_invalid_paths_and_queries(client: Client, path: str) -> None:
     got = client.ask(path)
     assert (got.status, got.type) == (400, "application/json")
     assert (got.json["error"], got.json["request"]["url"][:9]) == (True, "/v3/kafka")
 
 
-def test_half_a_request_is_closed_in_time_and_keeps_nobody(client: Client) -> None:
+def test_half_a_request_is_closed_in_time_and_blocks_nobody(client: Client) -> None:
     began = time.monotonic()
     with contextlib.ExitStack() as held:
         halves = [held.enter_context(client.connect()) for _ in range(20)]
@@ -187,7 +187,7 @@ def sockets_of(server: WebServer) -> int:
     return found
 
 
-def test_who_asks_and_never_reads_is_shown_out_and_holds_up_nobody(client: Client, server: WebServer) -> None:
+def test_a_client_that_never_reads_is_disconnected_and_blocks_nobody(client: Client, server: WebServer) -> None:
     whole = client.ask("/metrics").body
     before = sockets_of(server)
     with contextlib.ExitStack() as held:
@@ -211,7 +211,7 @@ def test_who_asks_and_never_reads_is_shown_out_and_holds_up_nobody(client: Clien
             assert len(taken) < len(whole), "it was closed before it had all"
 
 
-def test_who_reads_slowly_but_reads_gets_it_all(client: Client) -> None:
+def test_a_slow_reader_gets_the_whole_answer(client: Client) -> None:
     with client.connect() as connection:
         connection.sendall(b"GET /metrics HTTP/1.1\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n")
         found = b""
@@ -245,7 +245,7 @@ def test_pipelined_requests_are_answered_in_order(client: Client) -> None:
     assert rest == b""
 
 
-def test_garbage_after_a_request_does_not_take_its_answer(client: Client) -> None:
+def test_garbage_after_a_request_does_not_cancel_its_answer(client: Client) -> None:
     got, rest = to_got(client.tell(f"GET {group_path('slow')} HTTP/1.1\r\n\r\n\x01\x02\r\n\r\n".encode()))
     assert (got.status, got.headers["Connection"]) == (200, "close")
     assert got.json["topics"].keys() == {"orders"}
@@ -253,7 +253,7 @@ def test_garbage_after_a_request_does_not_take_its_answer(client: Client) -> Non
 
 
 @pytest.mark.parametrize("path", ["/burrow/admin", "/metrics", "/v3/kafka/two/lag?limit=3", "/nothing"])
-def test_http_1_0_gets_a_whole_answer_and_is_left(client: Client, path: str) -> None:
+def test_http_1_0_gets_a_whole_answer_and_is_closed(client: Client, path: str) -> None:
     got, rest = to_got(client.tell(f"GET {path} HTTP/1.0\r\n\r\n".encode()))
     assert (got.headers["Transfer-Encoding"], got.headers["Connection"]) == (None, "close")
     assert (rest, len(got.body)) == (b"", int(got.headers["Content-Length"]))
@@ -262,7 +262,7 @@ def test_http_1_0_gets_a_whole_answer_and_is_left(client: Client, path: str) -> 
         assert json.loads(got.body)["total"] == MANY + 24
 
 
-def test_connections_stay_open_for_more(client: Client) -> None:
+def test_connections_are_kept_alive(client: Client) -> None:
     with contextlib.closing(http.client.HTTPConnection(client.url.removeprefix("http://"))) as connection:
         connection.connect()
         first = connection.sock
@@ -272,7 +272,7 @@ def test_connections_stay_open_for_more(client: Client) -> None:
             assert connection.sock is first
 
 
-def test_names_that_nobody_has_take_no_memory(client: Client, server: WebServer) -> None:
+def test_unknown_names_take_no_memory(client: Client, server: WebServer) -> None:
     def resident_kb() -> int:
         status = Path(f"/proc/{server.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0])

@@ -1,4 +1,4 @@
-"""What Prometheus is told: every number of the snapshot and no other, in words that its own tools can read."""
+"""The metrics: every number of the snapshot and no other, in a format that Prometheus' own tools accept."""
 
 import gzip
 import re
@@ -164,7 +164,7 @@ def ageless(text: str) -> str:
     return re.sub(r"(?m)^warren_snapshot_age_seconds .*\n", "", text)
 
 
-def test_openmetrics_says_the_same_in_its_own_form(client: Client) -> None:
+def test_openmetrics_has_the_same_samples(client: Client) -> None:
     plain, got = client.ask("/metrics").text, client.ask("/metrics", headers=OPEN)
     assert got.type.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
     assert got.text.endswith("\n# EOF\n")
@@ -184,7 +184,7 @@ def test_openmetrics_says_the_same_in_its_own_form(client: Client) -> None:
         ("xgzip", False),
     ],
 )
-def test_packed_where_that_is_wished_for(client: Client, wish: str, is_packed: bool) -> None:
+def test_compressed_if_the_client_accepts_it(client: Client, wish: str, is_packed: bool) -> None:
     plain, got = client.ask("/metrics"), client.ask("/metrics", headers={"Accept-Encoding": wish})
     assert (got.headers["Content-Encoding"] == "gzip") is is_packed
     assert got.headers["Vary"] == "Accept, Accept-Encoding"
@@ -192,12 +192,12 @@ def test_packed_where_that_is_wished_for(client: Client, wish: str, is_packed: b
     assert ageless(text) == ageless(plain.text)
 
 
-def test_openmetrics_that_is_refused_is_not_sent(client: Client) -> None:
+def test_openmetrics_is_not_sent_to_clients_that_refuse_it(client: Client) -> None:
     got = client.ask("/metrics", headers={"Accept": "application/openmetrics-text;q=0,text/plain"})
     assert got.type.startswith("text/plain")
 
 
-def test_promtool_has_nothing_to_say_but_of_burrows_own_names(client: Client) -> None:
+def test_promtool_objects_only_to_burrows_own_names(client: Client) -> None:
     ended = promtool("check", "metrics", said=client.ask("/metrics").body)
     assert (ended.stdout + ended.stderr).decode().splitlines() == [
         'burrow_kafka_consumer_lag_total non-counter metrics should not have "_total" suffix'
@@ -205,7 +205,7 @@ def test_promtool_has_nothing_to_say_but_of_burrows_own_names(client: Client) ->
 
 
 @pytest.mark.long
-def test_prometheus_itself_takes_every_series(client: Client, tmp_path: Path) -> None:
+def test_prometheus_accepts_every_series(client: Client, tmp_path: Path) -> None:
     target = client.url.removeprefix("http://")
     jobs = f"- job_name: warren\n  static_configs:\n  - targets: ['{target}']\n"
     settings = tmp_path / "prometheus.yml"

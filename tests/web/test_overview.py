@@ -1,4 +1,4 @@
-"""What the dashboard is answered: all clusters at a glance, all groups in columns, and a topic with its consumers."""
+"""The answers for the dashboard: the overview, all groups in columns, and a topic with its consumers."""
 
 import gzip
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def detail(client: Client, topic: str, cluster: str = "one") -> Any:
     return client.json(f"/v3/kafka/{cluster}/topic/{topic}/detail")["topic"]
 
 
-def test_clusters_with_how_many_groups_are_how(town: Town, seen: Any) -> None:
+def test_clusters_count_their_groups_by_status(town: Town, seen: Any) -> None:
     one, two = seen["clusters"]
     assert (one["name"], one["status"], one["totallag"], one["groups"]) == ("one", "ERR", 2_222, {"OK": 14, "ERR": 3})
     assert (two["name"], two["groups"], two["error_message"]) == ("two", {"OK": 24}, "no broker answers")
@@ -85,7 +85,7 @@ def test_clusters_with_how_many_groups_are_how(town: Town, seen: Any) -> None:
     assert seen["sequence"] == town.cycles.plan.sequence
 
 
-def test_the_worst_come_first_with_why(town: Town, seen: Any) -> None:
+def test_the_worst_groups_come_first_with_their_reason(town: Town, seen: Any) -> None:
     found = [(group["status"], group["group"], group["totallag"], group["growth"]) for group in seen["worst"]]
     assert found == [
         ("ERR", "stalled", 1947, 3.0),
@@ -108,7 +108,7 @@ def test_the_worst_come_first_with_why(town: Town, seen: Any) -> None:
     }
 
 
-def test_what_has_changed_within_the_hour_the_last_first_with_what_it_was(town: Town, seen: Any) -> None:
+def test_changes_of_the_last_hour_newest_first_with_the_status_before(town: Town, seen: Any) -> None:
     found = [(group["group"], group["before"], group["status"]) for group in seen["changed"]]
     # stalled has been so for two hours, and new is well.
     assert found == [("late", "OK", "ERR"), ("rising", "OK", "WARN"), ("fresh", None, "ERR"), ("slow", None, "ERR")]
@@ -116,7 +116,7 @@ def test_what_has_changed_within_the_hour_the_last_first_with_what_it_was(town: 
     assert {group["cluster"] for group in seen["changed"]} == {"one"}
 
 
-def test_every_group_has_a_place_in_every_column(town: Town, columns: Any) -> None:
+def test_every_group_is_in_every_column(town: Town, columns: Any) -> None:
     rows = town.cycles.groups()
     assert {len(columns[name]) for name in COLUMNS} == {len(rows)}
     assert (columns["clusters"], columns["judged_at"]) == (["one", "two"], town.now_ms)
@@ -129,7 +129,7 @@ def test_every_group_has_a_place_in_every_column(town: Town, columns: Any) -> No
         assert columns[name] == [rows[group][column] for group in names]
 
 
-def test_each_group_is_what_it_is_alone(client: Client, columns: Any) -> None:
+def test_each_group_equals_its_own_answer(client: Client, columns: Any) -> None:
     for number in (columns["group"].index(name) for name in ("stalled", "fresh", "blind", "bulk-07", *ODD_NAMES)):
         name, cluster = columns["group"][number], columns["clusters"][columns["cluster"][number]]
         alone = client.json(group_path(name, "lag", cluster))["status"]
@@ -166,7 +166,7 @@ def test_a_topic_of_two_clusters_has_the_groups_of_both(client: Client, columns:
         assert found[name] == [columns[name][number] for number in chosen]
 
 
-def test_who_has_the_groups_already_is_not_sent_them(client: Client) -> None:
+def test_groups_are_not_sent_again_to_clients_that_have_them(client: Client) -> None:
     first = client.ask("/v3/groups")
     assert (first.headers["Cache-Control"], first.headers["Vary"]) == ("no-cache", "Accept-Encoding")
     again = client.ask("/v3/groups", headers={"If-None-Match": first.headers["ETag"]})
@@ -176,7 +176,7 @@ def test_who_has_the_groups_already_is_not_sent_them(client: Client) -> None:
     assert client.ask("/v3/groups", headers={"If-None-Match": 'W/"another"'}).body == first.body
 
 
-def test_groups_come_packed_to_whoever_can_unpack_them(client: Client) -> None:
+def test_groups_are_compressed_for_clients_that_accept_gzip(client: Client) -> None:
     plain, packed = client.ask("/v3/groups"), client.ask("/v3/groups", headers={"Accept-Encoding": "br, gzip"})
     assert (plain.headers["Content-Encoding"], packed.headers["Content-Encoding"]) == (None, "gzip")
     assert gzip.decompress(packed.body) == plain.body
@@ -209,7 +209,7 @@ def test_a_topics_heads_and_their_rate_over_a_minute(client: Client) -> None:
     ],
     ids=["a head that is unknown", "a head that fell", "more partitions than before", "made again"],
 )
-def test_a_rate_that_is_not_known(
+def test_an_unknown_rate(
     client: Client, cluster: str, topic: str, heads: list[int], rates: list[float], rate: float | None
 ) -> None:
     found = detail(client, topic, cluster)
@@ -218,7 +218,7 @@ def test_a_rate_that_is_not_known(
     assert found["rate"] == rate
 
 
-def test_a_topics_consumers_the_largest_lag_first_with_what_each_has_there(client: Client) -> None:
+def test_a_topics_consumers_have_their_lag_there_largest_first(client: Client) -> None:
     consumers = detail(client, "orders")["consumers"]
     lags = [(-group["totallag"], group["group"]) for group in consumers]
     assert lags == sorted(lags)
@@ -233,7 +233,7 @@ def test_a_topics_consumers_the_largest_lag_first_with_what_each_has_there(clien
 
 
 @pytest.mark.parametrize("path", ["one/topic/nothing", "nowhere/topic/orders", "one/topic/..%2Forders"])
-def test_a_topic_that_nobody_has(client: Client, path: str) -> None:
+def test_an_unknown_topic(client: Client, path: str) -> None:
     got = client.ask(f"/v3/kafka/{path}/detail")
     assert (got.status, got.json["message"]) == (404, "cluster or topic not found")
 
@@ -261,20 +261,20 @@ def test_one_partition_explained_with_its_window(client: Client) -> None:
         ("topic=orders&partition=", [0, 1, 2]),
     ],
 )
-def test_only_the_partitions_that_are_asked_for(client: Client, query: str, partitions: list[int]) -> None:
+def test_only_the_requested_partitions(client: Client, query: str, partitions: list[int]) -> None:
     found = client.json(group_path("stalled", "explain") + f"?{query}")["explanation"]
     assert [held["partition"] for held in found["partitions"]] == partitions
     assert found["totallag"] == 1947, "of the group as a whole"
 
 
 @pytest.mark.parametrize("partition", ["x", "-1", "1.5", "1e3", "9" * 10, "\u00b2", " 1"])
-def test_a_partition_that_is_no_number(client: Client, partition: str) -> None:
+def test_an_invalid_partition(client: Client, partition: str) -> None:
     got = client.ask(group_path("stalled", "explain") + f"?topic=orders&partition={quote(partition)}")
     assert (got.status, got.json["error"]) == (400, True)
     assert "partition must be a number" in got.json["message"]
 
 
-def test_from_nothing_to_a_snapshot_that_is_behind_to_one_that_is_old(tmp_path: Path) -> None:
+def test_readiness_without_a_snapshot_while_catching_up_and_when_stale(tmp_path: Path) -> None:
     with serving(server_config(tmp_path)) as [server]:
 
         def seen() -> Any:

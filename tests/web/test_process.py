@@ -1,4 +1,4 @@
-"""The server as a process: it comes back when it is killed, and goes when it is told to or when its parent is gone."""
+"""The server as a process: it is restarted when it dies, and ends on request or with its parent."""
 
 import contextlib
 import json
@@ -59,7 +59,9 @@ def is_answering(client: Client) -> bool:
     return False
 
 
-def test_it_is_a_process_of_its_own_whose_log_comes_home(server: WebServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_a_separate_process_whose_log_reaches_the_parent(
+    server: WebServer, caplog: pytest.LogCaptureFixture
+) -> None:
     [url] = server.urls()
     assert server.urls() == [url]
     assert server.pid not in (None, os.getpid())
@@ -72,7 +74,7 @@ def test_it_is_a_process_of_its_own_whose_log_comes_home(server: WebServer, capl
     assert is_there(server.pid)
 
 
-def test_it_is_closed_while_it_waits_to_come_back(server: WebServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_can_be_closed_while_it_waits_for_a_restart(server: WebServer, caplog: pytest.LogCaptureFixture) -> None:
     server.urls()
     pid = server.pid
     kill(pid)
@@ -92,7 +94,7 @@ def is_kept() -> bool:
     return any(thread.name == "web server" for thread in threading.enumerate())
 
 
-def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_an_address_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         address = f"127.0.0.1:{holder.getsockname()[1]}"
         config = server_config(tmp_path, http_servers={"web": HttpServer(address, name="web")})
@@ -105,9 +107,7 @@ def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
             within(lambda: not is_kept(), "one that never answered is not tried again")
 
 
-def test_it_comes_back_when_it_is_killed_and_ends_when_it_is_closed(
-    server: WebServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_is_restarted_when_killed_and_ends_when_closed(server: WebServer, caplog: pytest.LogCaptureFixture) -> None:
     first = server.pid
     server.urls()
     kill(first)
@@ -121,7 +121,7 @@ def test_it_comes_back_when_it_is_killed_and_ends_when_it_is_closed(
     assert not is_answering(Client(server.urls()[0]))
 
 
-def test_it_comes_back_even_if_its_address_is_taken_for_a_while(
+def test_it_is_restarted_even_if_its_address_is_in_use_for_a_while(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("warren.processes.RESTARTS", Backoff(0.1, 0.2))
@@ -154,7 +154,7 @@ def parent(tmp_path: Path, how: str) -> Iterator[tuple["subprocess.Popen[str]", 
             running.kill()
 
 
-def test_it_goes_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_it_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     with parent(tmp_path, "beside") as (running, pid, client):
         assert is_answering(client)
         assert pid != running.pid
@@ -168,7 +168,7 @@ def test_it_goes_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_alone_it_ends_when_it_is_told_to(tmp_path: Path, number: signal.Signals) -> None:
+def test_alone_it_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with parent(tmp_path, "alone") as (running, _, client):
         assert is_answering(client)
         running.send_signal(number)

@@ -1,4 +1,4 @@
-"""The server over the life of a data directory: empty, fresh, stale, broken; and who may ask it, and where."""
+"""The server over the life of a data directory: empty, fresh, stale, broken; authentication; listeners."""
 
 import base64
 import contextlib
@@ -86,7 +86,7 @@ def test_before_the_first_snapshot_and_after_it(tmp_path: Path) -> None:
         assert client.ask(group_path("stalled", "lag")).status == 200, "old verdicts are better than none"
 
 
-def test_a_new_snapshot_is_answered_from_at_once(town: Town, client: Client) -> None:
+def test_a_new_snapshot_is_served_at_once(town: Town, client: Client) -> None:
     paths = (group_path("stalled", "lag"), group_path("stalled"), group_path("stalled", "explain"))
     first = [client.ask(path).body for path in paths]
     assert first == [client.ask(path).body for path in paths], "from the cache too"
@@ -103,7 +103,7 @@ def test_a_new_snapshot_is_answered_from_at_once(town: Town, client: Client) -> 
         assert end["offset"] == 900 + turn
 
 
-def test_a_broken_manifest_is_said_and_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_manifest_is_logged_and_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     town = Town(tmp_path).grow()
     town.publish()
@@ -122,7 +122,7 @@ def test_a_broken_manifest_is_said_and_changes_nothing(tmp_path: Path, caplog: p
         within(lambda: client.ask(group_path("new", "lag")).status == 200, "it goes on with the next good one")
 
 
-def test_a_snapshot_whose_files_are_gone_keeps_the_one_before(town: Town, client: Client) -> None:
+def test_a_snapshot_without_its_files_keeps_the_one_before(town: Town, client: Client) -> None:
     before = client.ask(group_path("stalled", "lag")).body
     town.turn([(0, "short-lived", "orders", 0, 1)])
     paths = [town.cycles.store.path(bucket.partitions) for bucket in town.cycles.plan.state]
@@ -167,7 +167,7 @@ def test_a_deleted_group_is_gone_at_once(town: Town, client: Client, name: str) 
     RequestQueue(town.data).remove([request.id])
 
 
-def test_deleting_one_topic_or_what_is_not_there(town: Town, client: Client) -> None:
+def test_deleting_one_topic_or_an_unknown_group(town: Town, client: Client) -> None:
     assert client.ask(group_path("fresh", "topic/audit"), "DELETE").status == 200
     [request] = RequestQueue(town.data).pending()
     assert (request.cluster, request.group, request.topic) == ("one", "fresh", "audit")
@@ -190,7 +190,7 @@ def guarded(grown: Path) -> Iterator[Client]:
         yield client
 
 
-def test_only_those_who_are_known_are_answered(guarded: Client) -> None:
+def test_only_authenticated_clients_are_answered(guarded: Client) -> None:
     paths = ["/v3/kafka", "/metrics", "/v3/config", "/docs", "/openapi.json", group_path("stalled", "lag")]
     for path in paths:
         for who in (ADMIN, READER, ADMIN):
@@ -252,7 +252,7 @@ def has_ipv6() -> bool:
     return False
 
 
-def test_a_certificate_that_is_none_is_named(grown: Path, tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_named(grown: Path, tmp_path: Path) -> None:
     (tmp_path / "no.pem").write_text("no certificate")
     tls = {"own": Tls(tmp_path / "no.pem", tmp_path / "no.pem", name="own")}
     servers = {"safe": HttpServer("127.0.0.1:0", tls="own", name="safe")}

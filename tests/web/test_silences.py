@@ -1,4 +1,4 @@
-"""People acknowledge incidents and silence groups over HTTP, and everybody sees it."""
+"""Acknowledgements and silences over HTTP."""
 
 import json
 import time
@@ -104,7 +104,7 @@ def by_id(client: Client, what: str) -> dict[str, Any]:
     return {one["id"]: one[what] for one in client.json("/v3/incidents")["incidents"]}
 
 
-def test_an_incident_is_acknowledged_by_somebody_else_and_by_nobody(admin: Client, data: Path) -> None:
+def test_an_incident_is_acknowledged_again_and_the_acknowledgement_withdrawn(admin: Client, data: Path) -> None:
     before = now_ms()
     got = post(admin, IN_HAND, {"by": " ann ", "why": "I look"})
     assert (got.status, got.json["message"]) == (200, "incident acknowledged")
@@ -127,12 +127,12 @@ def test_an_incident_is_acknowledged_by_somebody_else_and_by_nobody(admin: Clien
 
 @pytest.mark.parametrize(("name", "status"), [("nobody", 404), ("closed", 409), ("OPEN", 404), ("op%65n%2F", 404)])
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_only_an_open_incident_can_be_in_hand(admin: Client, name: str, status: int, method: str) -> None:
+def test_only_an_open_incident_can_be_acknowledged(admin: Client, name: str, status: int, method: str) -> None:
     got = admin.ask(f"/v3/incidents/{name}/acknowledge", method, b'{"by": "ann"}', JSON)
     assert (got.status, got.json["error"]) == (status, True)
 
 
-def test_who_comes_with_a_name_and_password_need_not_say_it(guarded: Client) -> None:
+def test_the_authenticated_user_is_the_default_author(guarded: Client) -> None:
     root = guarded.known_as(basic("root:secret"))
     assert post(root, IN_HAND, {}).json["incident"]["acknowledged"]["by"] == "root"
     assert post(root, IN_HAND, {"by": "ann"}).json["incident"]["acknowledged"]["by"] == "ann"
@@ -159,7 +159,7 @@ def test_a_silence_is_listed_until_it_is_ended(admin: Client) -> None:
     assert admin.ask(f"/v3/silences/{made['id']}", "DELETE").status == 404
 
 
-def test_a_silence_is_of_all_unless_said_otherwise_and_of_any_name(admin: Client) -> None:
+def test_a_silence_matches_everything_by_default_or_any_name(admin: Client) -> None:
     until = now_ms() + YEAR_MS - 60_000
     every = silence(admin, hours=GONE, until=until)
     assert (every["cluster"], every["group"], every["until"]) == ("*", "*", until)
@@ -170,7 +170,7 @@ def test_a_silence_is_of_all_unless_said_otherwise_and_of_any_name(admin: Client
     end_all(admin)
 
 
-def test_metrics_tell_silences_and_who_is_on_duty(admin: Client, data: Path) -> None:
+def test_metrics_show_silences_and_leadership(admin: Client, data: Path) -> None:
     def lines() -> list[str]:
         text = admin.ask("/metrics").text.splitlines()
         return [line for line in text if line.startswith(("warren_silences_active ", "warren_notifier_active "))]
@@ -187,7 +187,7 @@ def test_metrics_tell_silences_and_who_is_on_duty(admin: Client, data: Path) -> 
     assert admin.json("/v3/notifiers")["duty"] == notifying | {"since": 7}
 
 
-def test_everybody_sees_who_was_told_and_who_was_not(guarded: Client) -> None:
+def test_readers_see_the_notifications_of_an_incident(guarded: Client) -> None:
     reader = guarded.known_as("Bearer spoon")
     found = reader.json("/v3/incidents/open")["incident"]
     trouble = "the receiver does not answer"
@@ -265,7 +265,7 @@ YEAR_FROM_NOW = now_ms() + YEAR_MS
         ({"minutes": 5}, "minutes"),
     ],
 )
-def test_a_silence_that_cannot_be_meant_is_refused_with_what_is_wrong(admin: Client, change: Any, field: str) -> None:
+def test_an_invalid_silence_is_refused_with_the_reason(admin: Client, change: Any, field: str) -> None:
     got = post(admin, "/v3/silences", wanted(**change))
     assert (got.status, got.json["error"]) == (400, True)
     assert field in got.json["message"]
@@ -276,7 +276,7 @@ def test_a_silence_that_cannot_be_meant_is_refused_with_what_is_wrong(admin: Cli
     "body", [b"", b"{", b"null", b"[]", b'"x"', b"NaN", b"\xff", b'{"by": "\\ud800"}', b"[" * 9999]
 )
 @pytest.mark.parametrize("path", ["/v3/silences", IN_HAND])
-def test_what_is_no_object_of_json_is_refused(admin: Client, path: str, body: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_refused(admin: Client, path: str, body: bytes) -> None:
     got = admin.ask(path, "POST", body, JSON)
     assert (got.status, got.json["error"]) == (400, True)
     assert "body" in got.json["message"]
@@ -294,18 +294,20 @@ def test_what_is_no_object_of_json_is_refused(admin: Client, path: str, body: by
     ],
 )
 @pytest.mark.parametrize("path", ["/v3/silences", IN_HAND])
-def test_what_a_form_of_another_site_can_send_is_refused(admin: Client, path: str, kind: Any, status: int) -> None:
+def test_content_types_that_a_foreign_form_can_send_are_refused(
+    admin: Client, path: str, kind: Any, status: int
+) -> None:
     body = wanted() if path == "/v3/silences" else {"by": "ann"}
     assert admin.ask(path, "POST", json.dumps(body).encode(), kind).status == status
     end_all(admin)
     admin.ask(IN_HAND, "DELETE")
 
 
-def test_a_body_without_end_is_refused(admin: Client) -> None:
+def test_a_large_body_is_refused(admin: Client) -> None:
     assert post(admin, "/v3/silences", wanted(why="w" * 100_000)).status == 413
 
 
-def test_only_admins_wish(guarded: Client, admin: Client) -> None:
+def test_only_admins_acknowledge_and_silence(guarded: Client, admin: Client) -> None:
     made = silence(admin)
     reader = guarded.known_as("Bearer spoon")
     for method, path, body in (
@@ -323,7 +325,7 @@ def test_only_admins_wish(guarded: Client, admin: Client) -> None:
     end_all(admin)
 
 
-def test_without_a_book_one_can_be_silent_already(tmp_path: Path) -> None:
+def test_silences_work_without_a_store(tmp_path: Path) -> None:
     with serving(server_config(tmp_path)) as [client]:
         assert client.ask("/v3/incidents/any").status == 404
         assert client.json("/v3/silences")["silences"] == []
@@ -332,7 +334,7 @@ def test_without_a_book_one_can_be_silent_already(tmp_path: Path) -> None:
         assert client.json("/v3/silences")["silences"] == [made]
 
 
-def test_a_book_that_cannot_be_written_now_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_store_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warren.incidents.store.database.WAIT_S", 0.01)
     api, headers = new_api(server_config(tmp_path)), {"content-type": "application/json"}
     with (

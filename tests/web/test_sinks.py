@@ -1,4 +1,4 @@
-"""How sinks fare, over HTTP."""
+"""The status of the sinks over HTTP."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from warren.delivery.sink_status import SinkStatus, sink_folder, write_status
 from warren.web.sinks import state_of
 
 
-def test_sinks_say_what_waits_and_why(tmp_path: Path) -> None:
+def test_sinks_show_what_waits_and_the_last_error(tmp_path: Path) -> None:
     town = Town(tmp_path)
     town.publish()
     folder = sink_folder(tmp_path, "in/flux")
@@ -43,5 +43,5 @@ def test_sinks_say_what_waits_and_why(tmp_path: Path) -> None:
         (LakeSink("s", interval=60.0, write_interval=600.0), 14, "behind"),
     ],
 )
-def test_how_much_may_wait(sink: Sink, waiting: int, state: str) -> None:
+def test_a_sink_is_behind_only_after_some_intervals(sink: Sink, waiting: int, state: str) -> None:
     assert state_of(SinkStatus("s", sink.class_name, noted_ms=1, waiting=waiting), sink) == state

@@ -12,11 +12,8 @@ from warren.config import (
     Config,
     Consumer,
     Evaluator,
-    Iam,
     Notifier,
-    Sasl,
     Storage,
-    Tls,
     ZooKeeperConsumer,
 )
 from warren.config.section import keys_of
@@ -35,6 +32,7 @@ Module = Storage | Evaluator | Cluster | Consumer | ZooKeeperConsumer | Notifier
 _HIDDEN = "*****"
 _KAFKA_VERSION = "2.8.0"
 """Burrow's default."""
+_NO_ZOOKEEPER: Answer = {"servers": None, "timeout": 0, "root-path": ""}
 
 
 def main(api: Api, request: Request) -> Response:
@@ -74,15 +72,11 @@ def _module(api: Api, request: Request, kind: str, name: str) -> Response:
 
 def main_config(config: Config) -> Answer:
     """The sections that are not modules."""
-    general, logging, zookeeper = config.general, config.logging, config.zookeeper
+    logging, zookeeper = config.logging, config.zookeeper
     return {
-        "general": {
-            "pidfile": str(general.pidfile),
-            "stdout-logfile": _text(general.stdout_logfile),
-            "access-control-allow-origin": _text(general.access_control_allow_origin),
-        },
+        "general": _fields(config.general, "pidfile stdout_logfile access_control_allow_origin"),
         "logging": {
-            "filename": _text(logging.filename),
+            "filename": _value(logging.filename),
             "max-size": logging.maxsize,
             "max-backups": logging.maxbackups,
             "max-age": logging.maxage,
@@ -90,14 +84,9 @@ def main_config(config: Config) -> Answer:
             "use-compression": logging.use_compression,
             "level": logging.level,
         },
-        "zookeeper": {
-            "servers": list(zookeeper.servers) if zookeeper else None,
-            "timeout": zookeeper.timeout if zookeeper else 0,
-            "root-path": zookeeper.root_path if zookeeper else "",
-        },
+        "zookeeper": _fields(zookeeper, "servers timeout root_path") if zookeeper else dict(_NO_ZOOKEEPER),
         "httpserver": {
-            name: {"address": server.address, "tls": _text(server.tls), "timeout": server.timeout}
-            for name, server in sorted(config.listeners.items())
+            name: _fields(server, "address tls timeout") for name, server in sorted(config.listeners.items())
         },
     }
 
@@ -131,23 +120,12 @@ def _modules(config: Config, kind: str) -> Mapping[str, Module]:
 def _burrow_fields(config: Config, module: Module) -> Answer:
     match module:
         case Storage():
-            return {
-                "class-name": module.class_name,
-                "intervals": module.intervals,
-                "min-distance": module.min_distance,
-                "group-allowlist": _text(module.group_allowlist),
-                "expire-group": module.expire_group,
-            }
+            return _fields(module, "class_name intervals min_distance group_allowlist expire_group")
         case Evaluator():
-            return {"class-name": module.class_name, "expire-cache": module.expire_cache}
+            return _fields(module, "class_name expire_cache")
         case Cluster():
-            return {
-                "class-name": module.class_name,
-                "servers": list(module.servers),
-                "client-profile": _profile(config, config.profile_of(module)),
-                "topic-refresh": module.topic_refresh,
-                "offset-refresh": module.offset_refresh,
-            }
+            profile: Answer = {"client-profile": _profile(config, config.profile_of(module))}
+            return _fields(module, "class_name servers") | profile | _fields(module, "topic_refresh offset_refresh")
         case Notifier():
             return _notifier(module)
         case _:
@@ -155,82 +133,40 @@ def _burrow_fields(config: Config, module: Module) -> Answer:
 
 
 def _consumer(config: Config, consumer: Consumer | ZooKeeperConsumer) -> Answer:
-    zookeeper = consumer if isinstance(consumer, ZooKeeperConsumer) else None
-    kafka = consumer if isinstance(consumer, Consumer) else None
-    return {
-        "class-name": consumer.class_name,
-        "cluster": consumer.cluster,
-        "servers": list(consumer.servers),
-        "group-allowlist": _text(consumer.group_allowlist),
-        "zookeeper-path": zookeeper.zookeeper_path if zookeeper else "",
-        "zookeeper-timeout": zookeeper.zookeeper_timeout if zookeeper else 0,
-        "client-profile": _profile(config, config.profile_of(kafka) if kafka else None),
-        "offsets-topic": kafka.offsets_topic if kafka else "",
-        "start-latest": kafka.start_latest if kafka else False,
-    }
+    answer = _fields(consumer, "class_name cluster servers group_allowlist")
+    if isinstance(consumer, ZooKeeperConsumer):
+        answer |= _fields(consumer, "zookeeper_path zookeeper_timeout")
+        return answer | {"client-profile": _profile(config, None), "offsets-topic": "", "start-latest": False}
+    answer |= {"zookeeper-path": "", "zookeeper-timeout": 0}
+    answer |= {"client-profile": _profile(config, config.profile_of(consumer))}
+    return answer | _fields(consumer, "offsets_topic start_latest")
 
 
 def _profile(config: Config, profile: ClientProfile | None) -> Answer:
     if profile is None:
         return {"name": "", "client-id": "", "kafka-version": "", "tls": None, "sasl": None}
-    answer: Answer = {
-        "name": profile.name,
-        "client-id": profile.client_id,
-        "kafka-version": profile.kafka_version or _KAFKA_VERSION,
-        "tls": _tls(config.tls.get(profile.tls or "")),
-        "sasl": _sasl(config.sasl.get(profile.sasl or "")),
-    }
+    tls, sasl = config.tls.get(profile.tls or ""), config.sasl.get(profile.sasl or "")
     iam = config.iam.get(profile.iam or "")
-    return answer | _other_keys(profile, but=answer.keys() | {"iam"}) | ({"iam": _iam(iam)} if iam else {})
-
-
-def _tls(tls: Tls | None) -> Answer | None:
-    if tls is None:
-        return None
-    return {
-        "name": tls.name,
-        "noverify": tls.noverify,
-        "certfile": _text(tls.certfile),
-        "keyfile": _text(tls.keyfile),
-        "cafile": _text(tls.cafile),
+    answer = _fields(profile, "name client_id") | {
+        "kafka-version": profile.kafka_version or _KAFKA_VERSION,
+        "tls": _fields(tls, "name noverify certfile keyfile cafile") if tls else None,
+        "sasl": _section(sasl, "name handshake_first username") if sasl else None,
     }
-
-
-def _sasl(sasl: Sasl | None) -> Answer | None:
-    if sasl is None:
-        return None
-    answer: Answer = {
-        "name": sasl.name,
-        "handshake-first": sasl.handshake_first,
-        "username": _text(sasl.username),
-    }
-    return answer | _other_keys(sasl, but=answer.keys())
-
-
-def _iam(iam: Iam) -> Answer:
-    return {"name": iam.name} | _other_keys(iam)
+    answer |= _other_keys(profile, but=answer.keys() | {"iam"})
+    return answer | ({"iam": _section(iam, "name")} if iam else {})
 
 
 def _notifier(notifier: Notifier) -> Answer:
-    templates: Answer = {
-        "template-open": _text(notifier.template_open),
-        "template-close": _text(notifier.template_close),
+    common = _fields(notifier, "class_name group_allowlist interval threshold")
+    templates: Answer = _fields(notifier, "template_open template_close") | {
         "extra": _masked(notifier.extras),
         "send-close": notifier.wants_close,
     }
-    common: Answer = {
-        "class-name": notifier.class_name,
-        "group-allowlist": _text(notifier.group_allowlist),
-        "interval": notifier.interval,
-        "threshold": notifier.threshold,
-    }
     # Burrow shows this boolean as text.
-    tls: Answer = {"extra-ca": _text(notifier.extra_ca), "noverify": "true" if notifier.noverify else ""}
+    tls: Answer = {"extra-ca": _value(notifier.extra_ca), "noverify": "true" if notifier.noverify else ""}
     if notifier.class_name == "http":
         is_closing = notifier.wants_close or notifier.method_close != Notifier.method_close
-        http = {
-            "timeout": notifier.timeout,
-            "keepalive": notifier.keepalive,
+        http: Answer = _fields(notifier, "timeout keepalive") | {
             "url-open": _scheme_and_host(notifier.url_open),
             "url-close": _scheme_and_host(notifier.url_close),
             "method-open": notifier.method_open,
@@ -238,16 +174,28 @@ def _notifier(notifier: Notifier) -> Answer:
         }
         return common | http | templates | tls
     if notifier.class_name == "email":
-        email = {
-            "server": _text(notifier.server),
-            "port": notifier.port or 0,
-            "auth-type": _text(notifier.auth_type),
-            "username": _text(notifier.username),
-            "from": _text(notifier.from_),
-            "to": _text(notifier.to),
-        }
+        email = _fields(notifier, "server") | {"port": notifier.port or 0}
+        email |= _fields(notifier, "auth_type username") | {"from": _value(notifier.from_)} | _fields(notifier, "to")
         return common | templates | email | tls
     return common | templates
+
+
+def _section(section: "DataclassInstance", names: str) -> Answer:
+    """Burrow's fields of a section, then the other keys that the file sets."""
+    answer = _fields(section, names)
+    return answer | _other_keys(section, but=answer.keys())
+
+
+def _fields(section: "DataclassInstance", names: str) -> Answer:
+    """Fields of a section, by the names of its attributes."""
+    return {name.replace("_", "-"): _value(getattr(section, name)) for name in names.split()}
+
+
+def _value(value: object) -> object:
+    """A value as Burrow shows it: a missing text is empty."""
+    if value is None or isinstance(value, Path):
+        return str(value or "")
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _other_keys(section: "DataclassInstance", but: Collection[str] = ()) -> Answer:
@@ -280,7 +228,3 @@ def _scheme_and_host(url: str | None) -> str:
         r"(https?://)(?:[^@/?#\\\s]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d+)?(?:[/?#][^@]*)?", url, re.IGNORECASE
     )
     return "".join(part or "" for part in match.groups()) if match else _HIDDEN
-
-
-def _text(value: Path | str | None) -> str:
-    return str(value or "")
