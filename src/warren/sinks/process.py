@@ -5,7 +5,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -18,19 +17,11 @@ from warren.sinks.delivery import POLL_S
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import RequestSinkWorker, SinkWorker, Writer
+from warren.sinks.worker import RequestSinkWorker, SinkWorker
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """The argument of a sink's process."""
-
-    sink: Sink
-    config: Config
-
-
-def _main(connection: Connection, send: Send, job: _Job) -> None:
-    del send
+def _main(connection: Connection, _: Send, job: tuple[Sink, Config]) -> None:
+    sink, config = job
     stop = threading.Event()
 
     def wait_for_parent() -> None:
@@ -41,9 +32,9 @@ def _main(connection: Connection, send: Send, job: _Job) -> None:
     threading.Thread(target=wait_for_parent, daemon=True).start()
     # The pipeline goes first.
     os.nice(10)
-    with _locked(sink_folder(job.config.pipeline.data_dir, job.sink.name), stop):
+    with _locked(sink_folder(config.pipeline.data_dir, sink.name), stop):
         if not stop.is_set():
-            _worker(job.sink, job.config).run(stop)
+            _worker(sink, config).run(stop)
 
 
 @contextmanager
@@ -62,34 +53,30 @@ def _locked(folder: Path, stop: threading.Event) -> Iterator[None]:
 
 def _worker(sink: Sink, config: Config) -> SinkWorker:
     data_dir = config.pipeline.data_dir
-    if isinstance(sink, LakeSink):
-        # Late, so that the other sinks do not pay for Spark.
-        from warren.sinks.lake.commits import offsets_topics_of
-        from warren.sinks.lake.worker import LakeWorker
-
-        return LakeWorker(sink, offsets_topics_of(config), data_dir)
-    if isinstance(sink, KafkaSink):
-        section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
-        settings = to_librdkafka(section, config.profile_of(section))
-        points = KafkaWriter(sink, settings) if sink.topic else None
-        changes = KafkaWriter(sink, settings, are_changes=True) if sink.changes_topic else None
-        return RequestSinkWorker(sink, points, data_dir, changes=changes)
-    return RequestSinkWorker(sink, _writer(sink), data_dir)
-
-
-def _writer(sink: Sink) -> Writer:
     match sink:
+        case LakeSink():
+            # Imported late, so that only this sink pays for Spark.
+            from warren.sinks.lake.commits import offsets_topics_of
+            from warren.sinks.lake.worker import LakeWorker
+
+            return LakeWorker(sink, offsets_topics_of(config), data_dir)
+        case KafkaSink():
+            section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
+            settings = to_librdkafka(section, config.profile_of(section))
+            points = KafkaWriter(sink, settings) if sink.topic else None
+            changes = KafkaWriter(sink, settings, are_changes=True) if sink.changes_topic else None
+            return RequestSinkWorker(sink, points, data_dir, changes=changes)
         case ElasticsearchSink():
-            return ElasticsearchWriter(sink)
+            return RequestSinkWorker(sink, ElasticsearchWriter(sink), data_dir)
         case InfluxSink():
-            return InfluxWriter(sink)
+            return RequestSinkWorker(sink, InfluxWriter(sink), data_dir)
     raise AssertionError(sink)
 
 
 @contextmanager
 def sinks(config: Config) -> Iterator[list[SupervisedProcess]]:
     """The processes of all sinks of a configuration; they end with the block."""
-    running = [SupervisedProcess(f"sink {sink.name}", _main, _Job(sink, config)) for sink in config.sinks.values()]
+    running = [SupervisedProcess(f"sink {sink.name}", _main, (sink, config)) for sink in config.sinks.values()]
     try:
         yield running
     finally:

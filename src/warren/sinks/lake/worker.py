@@ -11,7 +11,6 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -36,28 +35,7 @@ log = logging.getLogger(__name__)
 TIDY_EVERY_MS = 3_600_000
 
 
-class LakeTables(Protocol):
-    """The tables of a lake, in some format."""
-
-    def begin(self, job: str) -> None:
-        """Finish or remove what earlier jobs have left behind."""
-        ...
-
-    def append(self, table: LakeTable, rows: DataFrame, job: str, *, is_retry: bool = False) -> None:
-        """Write rows of a job, all or none; `is_retry` says that the job was started before."""
-        ...
-
-    def finish(self, job: str) -> None:
-        """Clean up after a job that is recorded as done."""
-        ...
-
-    def tidy(self, today: dt.date, keep_days: int) -> None:
-        """Merge small files, and remove days that are too old."""
-        ...
-
-    def read(self, table: LakeTable) -> DataFrame | None:
-        """A whole table; None when nothing was written yet."""
-        ...
+LakeTables = ParquetTables | TransactionalTables
 
 
 def open_tables(spark: SparkSession, sink: LakeSink, owner: str, folder: Path) -> LakeTables:
