@@ -151,7 +151,7 @@ def test_a_lifecycle_that_the_server_does_not_know_is_done_without(
     assert search.values(f"cycles-{DAY}", "tag.group") == {"g": 1}
     [record] = caplog.records
     assert record.levelno == logging.WARNING
-    assert "the server has no lifecycles" in record.getMessage()
+    assert "the server does not know the lifecycle policy" in record.getMessage()
 
 
 @pytest.mark.parametrize(("overwrites", "replicas"), [(False, "0-4"), (True, "0-1")])
