@@ -18,31 +18,31 @@ from warren.config.pipeline import Pipeline
 from warren.config.section import RawSection, Sections, keys_of
 from warren.config.security import Auth, Iam, Sasl, Tls
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink, Sink
-from warren.config.tables import Kind, all_sections, read_sections
+from warren.config.tables import SectionKind, all_sections, read_sections
 from warren.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-KINDS: Mapping[str, Kind] = {
-    "general": Kind((General,), "single"),
-    "logging": Kind((Logging,), "single"),
-    "zookeeper": Kind((ZooKeeper,), "single"),
-    "pipeline": Kind((Pipeline,), "single"),
-    "auth": Kind((Auth,), "single"),
-    "notifier-lock": Kind((NotifierLock,), "single"),
-    "incidents": Kind((Incidents,), "single"),
-    "client-profile": Kind((ClientProfile,)),
-    "cluster": Kind((Cluster,)),
-    "consumer": Kind((Consumer, ZooKeeperConsumer)),
-    "storage": Kind((Storage,)),
-    "evaluator": Kind((Evaluator,)),
-    "httpserver": Kind((HttpServer,)),
-    "notifier": Kind((Notifier,)),
-    "route": Kind((Route,), "listed"),
-    "tls": Kind((Tls,)),
-    "sasl": Kind((Sasl,)),
-    "iam": Kind((Iam,)),
-    "sink": Kind((ElasticsearchSink, OpenSearchSink, InfluxSink, KafkaSink, LakeSink)),
+KINDS: Mapping[str, SectionKind] = {
+    "general": SectionKind((General,), "single"),
+    "logging": SectionKind((Logging,), "single"),
+    "zookeeper": SectionKind((ZooKeeper,), "single"),
+    "pipeline": SectionKind((Pipeline,), "single"),
+    "auth": SectionKind((Auth,), "single"),
+    "notifier-lock": SectionKind((NotifierLock,), "single"),
+    "incidents": SectionKind((Incidents,), "single"),
+    "client-profile": SectionKind((ClientProfile,)),
+    "cluster": SectionKind((Cluster,)),
+    "consumer": SectionKind((Consumer, ZooKeeperConsumer)),
+    "storage": SectionKind((Storage,)),
+    "evaluator": SectionKind((Evaluator,)),
+    "httpserver": SectionKind((HttpServer,)),
+    "notifier": SectionKind((Notifier,)),
+    "route": SectionKind((Route,), "listed"),
+    "tls": SectionKind((Tls,)),
+    "sasl": SectionKind((Sasl,)),
+    "iam": SectionKind((Iam,)),
+    "sink": SectionKind((ElasticsearchSink, OpenSearchSink, InfluxSink, KafkaSink, LakeSink)),
 }
 """Every kind of section that burrow.toml may have."""
 

@@ -11,7 +11,7 @@ from warren.config.section import RawSection, Sections, keys_of
 
 
 @dataclass(frozen=True)
-class Kind:
+class SectionKind:
     """A kind of section: its classes, of which `class-name` chooses one, and how it is written."""
 
     classes: tuple[type, ...]
@@ -20,7 +20,7 @@ class Kind:
 
 
 def read_sections(
-    tables: Mapping[str, Any], kinds: Mapping[str, Kind], environ: Mapping[str, str], findings: Findings
+    tables: Mapping[str, Any], kinds: Mapping[str, SectionKind], environ: Mapping[str, str], findings: Findings
 ) -> Sections:
     """All sections of a file with their values read, by kind and name."""
     sections = _Sorter(kinds, findings).sort(tables)
@@ -39,7 +39,7 @@ def all_sections(sections: Sections) -> Iterator[RawSection]:
 class _Sorter:
     """Finds the sections among the tables of a file."""
 
-    def __init__(self, kinds: Mapping[str, Kind], findings: Findings) -> None:
+    def __init__(self, kinds: Mapping[str, SectionKind], findings: Findings) -> None:
         self._kinds = kinds
         self._findings = findings
         self._sections: Sections = {kind: {} for kind in kinds}
@@ -86,7 +86,7 @@ class _Sorter:
             self._findings.mistake(f"must be a section, not {shown(table)}", path)
 
 
-def _choose_classes(sections: Sections, kinds: Mapping[str, Kind], findings: Findings) -> None:
+def _choose_classes(sections: Sections, kinds: Mapping[str, SectionKind], findings: Findings) -> None:
     # A section with a wrong class-name is read on all the same, so that its other mistakes are found.
     for kind, declared in kinds.items():
         by_name = {cls.class_name: cls for cls in declared.classes if hasattr(cls, "class_name")}
@@ -108,7 +108,9 @@ def _required(cls: type) -> set[str]:
     return {key.name for key in keys_of(cls).values() if key.is_required}
 
 
-def _override(sections: Sections, kinds: Mapping[str, Kind], environ: Mapping[str, str], findings: Findings) -> None:
+def _override(
+    sections: Sections, kinds: Mapping[str, SectionKind], environ: Mapping[str, str], findings: Findings
+) -> None:
     general = sections["general"][""]
     written = {key.lower(): value for key, value in general.table.items()}
     prefixes = (str(written.get("env-var-prefix") or general.get("env_var_prefix")), OWN_PREFIX)
