@@ -13,7 +13,6 @@ from warren.domain.buckets import bucket_of
 from warren.domain.status import Status
 from warren.history.files import HISTORY, FileSpan, HistoryFile, HistoryTable, file_name, history_files, history_folder
 from warren.history.read import cluster_history, group_history
-from warren.history.thin import thinned
 from warren.history.write import HistoryWriter
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.follower import SnapshotFollower
@@ -75,14 +74,14 @@ class Past:
 
 
 def history(rows: Iterable[tuple[str, int, int]], cluster: str = "c") -> pa.Table:
-    """Points of groups at times with statuses; the lag of each is its place."""
+    """Points of groups at times with statuses; the lag of each is its index."""
     return pa.Table.from_pylist(
         [
             {
                 "time_ms": at, "cluster": cluster, "group": group, "status": status, "worst_status": status,
-                "since_ms": 0, "totallag": place, "maxlag": 0,
+                "since_ms": 0, "totallag": index, "maxlag": 0,
             }
-            for place, (group, at, status) in enumerate(rows)
+            for index, (group, at, status) in enumerate(rows)
         ],
         schema=HISTORY,
     )  # fmt: skip
@@ -263,19 +262,6 @@ def test_drafts_and_strangers_are_left_out(past: Past) -> None:
     past.restart()
     assert not list(folder.glob("*.draft"))
     assert (folder / "notes.txt").exists()
-
-
-@pytest.mark.parametrize(
-    ("step_ms", "rows", "kept"),
-    [
-        (1, [("a", 1, 1), ("a", 1, 1), ("a", 2, 1), ("b", 2, 1)], [0, 2, 3]),
-        (10, [("a", 1, 1), ("a", 2, 1), ("a", 11, 1), ("b", 12, 1)], [0, 2, 3]),
-        (10, [("a", 1, 1), ("a", 2, 2), ("a", 3, 2), ("a", 4, 1)], [0, 1, 3]),
-        (10, [("a", 1, 1)], [0]),
-    ],
-)
-def test_thinning(step_ms: int, rows: Sequence[tuple[str, int, int]], kept: list[int]) -> None:
-    assert thinned(history(rows), step_ms)["totallag"].to_pylist() == kept
 
 
 def test_the_follower_writes_beside_the_cycle_and_survives_what_it_cannot_read(past: Past) -> None:

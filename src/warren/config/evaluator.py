@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from warren.config.section import RawSection, Sections
 from warren.config.values import SECONDS, SECONDS_OR_0, Allowlist, Denylist, NoEffect, number, whole
 
 
@@ -22,11 +21,6 @@ class Storage:
     queue_depth: Annotated[int, whole(0, 1_000_000_000), NoEffect("there is no queue")] = 1
     name: str = ""
 
-    @staticmethod
-    def check(section: RawSection, sections: Sections) -> None:
-        """Only one section of this kind is allowed."""
-        _check_is_only("storage", section, sections)
-
 
 @dataclass(frozen=True)
 class Evaluator:
@@ -38,13 +32,3 @@ class Evaluator:
     allowed_lag: Annotated[int, whole(0, 2**63 - 1)] = 0
     expire_cache: Annotated[int, SECONDS_OR_0, NoEffect("every cycle judges all groups again")] = 10
     name: str = ""
-
-    @staticmethod
-    def check(section: RawSection, sections: Sections) -> None:
-        """Only one section of this kind is allowed."""
-        _check_is_only("evaluator", section, sections)
-
-
-def _check_is_only(kind: str, section: RawSection, sections: Sections) -> None:
-    if section is not next(iter(sections[kind].values())):
-        section.mistake(f"only one [{kind}.NAME] section is allowed")

@@ -125,6 +125,9 @@ def read(config_dir: Path, environ: Mapping[str, str] = os.environ) -> tuple[Con
     sections = read_sections(tables, KINDS, environ, findings)
     if not sections["cluster"]:
         findings.mistake("has no [cluster.NAME] section: at least one is required")
+    for kind in ("storage", "evaluator"):
+        for section in list(sections[kind].values())[1:]:
+            section.mistake(f"only one [{kind}.NAME] section is allowed")
     for section in all_sections(sections):
         _check_references(section, sections)
         _find_files(section, config_dir)

@@ -37,10 +37,12 @@ CLEANUP_MS = 3_600_000
 def with_acknowledgements(evaluation: Evaluation) -> Evaluation:
     """The open incidents with their acknowledgements of now."""
     times = {incident_id: each.at_ms for incident_id, each in evaluation.actions.acknowledgements.items()}
-    incidents = {
+    changed = {
         name: replace(incident, acknowledged_ms=times.get(incident.id))
         for name, incident in evaluation.state.incidents.items()
+        if incident.acknowledged_ms != times.get(incident.id)
     }
+    incidents = {**evaluation.state.incidents, **changed}
     return replace(evaluation, state=replace(evaluation.state, incidents=incidents))
 
 
@@ -83,12 +85,12 @@ def with_decisions(evaluation: Evaluation) -> Evaluation:
         incident = evaluation.state.incidents.get(name)
         policies = evaluation.recipients[name].notifiers
         if incident is not None and status is not None and status <= Status.OK:
-            # A notifier that was notified of the start is notified of the end, though routes may have changed since.
+            # A notifier that was sent the open is sent the close, even if routes have changed since.
             notified = [each for each in evaluation.router.policies.values() if each.name in incident.notified]
             policies = (*notified, *(policy for policy in policies if policy not in notified))
-        known = GroupState(incident, evaluation.state.reported.get(name, {}))
-        is_quiet = name in evaluation.silenced
-        decision = decide(known, name, status, policies, evaluation.now_ms, _new_id, is_silenced=is_quiet)
+        state = GroupState(incident, evaluation.state.reported.get(name, {}))
+        is_silent = name in evaluation.silenced
+        decision = decide(state, name, status, policies, evaluation.now_ms, _new_id, is_silenced=is_silent)
         if decision.due or decision.closed is not None or decision.state.incident != incident:
             decisions.append(decision)
     return replace(evaluation, decisions=decisions)
@@ -126,11 +128,11 @@ def with_notifications(evaluation: Evaluation) -> Evaluation:
 
 STEPS: Sequence[Callable[[Evaluation], Evaluation]] = (
     with_acknowledgements,
-    with_verdicts,
-    with_recipients,
-    with_silences,
-    with_decisions,
-    with_storms,
+    with_verdicts,  # known
+    with_recipients,  # routed
+    with_silences,  # not silenced
+    with_decisions,  # decided
+    with_storms,  # grouped
     with_incidents,
     with_notifications,
 )
@@ -142,14 +144,14 @@ class IncidentPipeline:
     def __init__(
         self,
         incident_store: IncidentStore,
-        store: Store,
+        snapshots: Store,
         keep_days: int,
         router: NotificationRouter | None = None,
         on_notifications: Callable[[], None] = lambda: None,
         partially_known: Collection[str] = (),
     ) -> None:
         self._incident_store = incident_store
-        self._store = store
+        self._snapshots = snapshots
         self._keep_ms = max(keep_days, 1) * DAY_MS
         self._router = router or NotificationRouter()
         self._on_notifications = on_notifications
@@ -170,7 +172,7 @@ class IncidentPipeline:
             self._last_cleanup_ms = now_ms
 
     def _read(self, manifest: Manifest) -> Evaluation:
-        groups = Snapshot(self._store, manifest).groups()
+        groups = Snapshot(self._snapshots, manifest).groups()
         is_bad = pc.greater(groups["status"], int(Status.OK))
         rows = _rows(groups if self._router.reports_ok_groups else groups.filter(is_bad))
         others = [name for name in self._state.incidents if name not in rows]
@@ -185,7 +187,7 @@ class IncidentPipeline:
             rows=rows,
             unknown_clusters=frozenset(manifest.unknown_clusters()),
             partially_known=self._partially_known,
-            read_results=lambda rows: read_group_results(self._store, manifest, rows),
+            read_results=lambda rows: read_group_results(self._snapshots, manifest, rows),
         )
 
     def _commit(self, evaluation: Evaluation) -> None:

@@ -2,7 +2,7 @@
 
 import uuid
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,35 +29,28 @@ class Store:
 
     def write_table(self, kind: str, stem: str, table: pa.Table, encoding: dict[str, str] | None = None) -> File:
         """Write a Parquet file under a new name; it is durable when this returns."""
-
-        def encode(sink: pa.BufferOutputStream) -> None:
-            pq.write_table(
-                table,
-                sink,
-                row_group_size=65_536,
-                compression="lz4",
-                use_dictionary=[f.name for f in table.schema if pa.types.is_dictionary(f.type)],
-                column_encoding=encoding,
-                write_statistics=False,
-            )
-
-        return self._write(kind, f"{stem}-{uuid.uuid4().hex[:12]}.parquet", encode)
+        out = pa.BufferOutputStream()
+        pq.write_table(
+            table,
+            out,
+            row_group_size=65_536,
+            compression="lz4",
+            use_dictionary=[field.name for field in table.schema if pa.types.is_dictionary(field.type)],
+            column_encoding=encoding,
+            write_statistics=False,
+        )
+        return self._write(f"{kind}/{stem}-{uuid.uuid4().hex[:12]}.parquet", out.getvalue())
 
     def write_arrow(self, kind: str, stem: str, table: pa.Table) -> File:
         """Write an Arrow file, which readers can map into memory, under a new name; it is durable when this returns."""
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+        return self._write(f"{kind}/{stem}-{uuid.uuid4().hex[:12]}.arrow", out.getvalue())
 
-        def encode(sink: pa.BufferOutputStream) -> None:
-            with pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-
-        return self._write(kind, f"{stem}-{uuid.uuid4().hex[:12]}.arrow", encode)
-
-    def _write(self, kind: str, name: str, encode: Callable[[pa.BufferOutputStream], None]) -> File:
-        sink = pa.BufferOutputStream()
-        encode(sink)
-        data = sink.getvalue()
-        write_new(self.root / kind / name, memoryview(data))
-        return File(f"{kind}/{name}", data.size, f"crc32:{zlib.crc32(data):08x}")
+    def _write(self, path: str, data: pa.Buffer) -> File:
+        write_new(self.root / path, memoryview(data))
+        return File(path, data.size, f"crc32:{zlib.crc32(data):08x}")
 
     def path(self, file: File) -> Path:
         """The path of a file that a manifest names."""

@@ -39,7 +39,8 @@ _COLUMN_OF = {
     "unreported": "untold",
 }
 """The columns that are named otherwise than the fields they store."""
-_JSON_FIELDS = frozenset({"changes", "notified", "partitions", "result"})
+_ENCODED_FIELDS = frozenset({"changes", "event", "notified", "partitions", "result", "worst"})
+"""Fields that are stored as JSON text, or as the value of an enum."""
 _JOINED_FIELDS = ("acknowledged_ms", "acknowledged_by", "acknowledged_why")
 """Fields of an incident that are stored with its acknowledgement."""
 _FIELDS: dict[type, dict[str, str]] = {
@@ -73,15 +74,15 @@ def to_change(value: Incident | Notification | Storm | OperatorAction) -> RowCha
 
 def to_row(value: object) -> dict[str, Any]:
     """A value as it is stored."""
-    return {column: _encode(getattr(value, name), name) for column, name in _FIELDS[type(value)].items()}
+    columns = _FIELDS[type(value)]
+    row = {column: getattr(value, name) for column, name in columns.items()}
+    return row | {column: _encode(row[column]) for column, name in columns.items() if name in _ENCODED_FIELDS}
 
 
-def _encode(value: object, name: str) -> object:
+def _encode(value: object) -> object:
     if value is NO_RESULT:
         return "{}"
-    if name in _JSON_FIELDS:
-        return msgspec.json.encode(value).decode()
-    return value.value if isinstance(value, Enum) else value
+    return value.value if isinstance(value, Enum) else msgspec.json.encode(value).decode()
 
 
 def select(model: type) -> str:
@@ -91,17 +92,20 @@ def select(model: type) -> str:
 
 def from_row(model: type[Model], row: Sequence[Any]) -> Model:
     """A value back from its row."""
-    names = _FIELDS[model].values()
-    return model(**{name: _decode(value, name, _TYPES[model][name]) for name, value in zip(names, row, strict=True)})
+    values = dict(zip(_FIELDS[model].values(), row, strict=True))
+    decoded = {name: _decode(values[name], _TYPES[model][name]) for name in _ENCODED_FIELDS.intersection(values)}
+    return model(**values | decoded)
 
 
-def _decode(value: Any, name: str, type_: Any) -> Any:  # noqa: ANN401 - any column
-    if name == "result":
-        if value == "{}":
-            return NO_RESULT
-        result = msgspec.json.decode(value)
-        return msgspec.convert(result, StormStatus if "groups" in result else GroupStatus)
-    return msgspec.json.decode(value, type=type_) if name in _JSON_FIELDS else msgspec.convert(value, type_)
+def _decode(value: Any, type_: Any) -> Any:  # noqa: ANN401 - of any column
+    if isinstance(type_, type) and issubclass(type_, Enum):
+        return type_(value)
+    if type_ is not GroupStatus:
+        return msgspec.json.decode(value, type=type_)
+    if value == "{}":
+        return NO_RESULT
+    result = msgspec.json.decode(value)
+    return msgspec.convert(result, StormStatus if "groups" in result else GroupStatus)
 
 
 SELECT_INCIDENTS = (
