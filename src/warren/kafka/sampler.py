@@ -14,7 +14,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from warren.errors import ClusterError
-from warren.kafka.sampler_process import CommittedRequest, Response, SampleRequest, main
+from warren.kafka.sampler_process import CommittedRequest, SampleRequest, SamplerResponse, main
 from warren.kafka.samples import ClusterSample, Partition, SamplingTarget
 from warren.processes import SupervisedProcess
 
@@ -123,7 +123,7 @@ class _SamplingProcess:
                 del self._pending[request.id]
 
     def _receive(self, response: object) -> None:
-        assert isinstance(response, Response)
+        assert isinstance(response, SamplerResponse)
         with self._lock:
             self._silent_since = None
             _, futures = self._pending.get(response.request_id, (None, {}))

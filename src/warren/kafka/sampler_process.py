@@ -43,7 +43,7 @@ class CommittedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class SamplerResponse:
     """The response of one cluster to the request of that id."""
 
     request_id: int
@@ -93,7 +93,7 @@ class _ClusterRequests:
             _log.exception("cluster %s: %s", self._cluster, type(request).__name__)
             body = ClusterError(f"{type(error).__name__}: {error}")
         with contextlib.suppress(OSError):  # the parent process is gone
-            self._send(Response(request.id, self._cluster, body))
+            self._send(SamplerResponse(request.id, self._cluster, body))
 
     def _run(self, request: SampleRequest | CommittedRequest) -> ClusterSample | pa.Table:
         if isinstance(self._sampler, ClusterError):
