@@ -19,7 +19,7 @@ from schemathesis.checks import negative_data_rejection, not_a_server_error, pos
 
 from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Town, server_config, serving
-from tests.web.test_golden import ALL, TEXTS
+from tests.web.test_burrow_golden import ALL, TEXTS
 from warren.config import (
     ClientProfile,
     Config,
