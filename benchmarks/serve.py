@@ -16,10 +16,11 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import replace
 from itertools import cycle
 from multiprocessing.connection import Connection
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from benchmarks.conditions import peak_mib, show
 from benchmarks.load import PARTITIONS_PER_GROUP, group_name, topic_name

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from warren.config import Config
 from warren.errors import WarrenError
+from warren.history.files import rename_former_folder
 from warren.history.write import HistoryWriter
 from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.options import to_librdkafka
@@ -67,6 +68,7 @@ def running(config: Config) -> Iterator["Warren"]:
             followers[-1].start()
             parts.callback(followers[-1].close)
 
+        rename_former_folder(store.root)
         if pipeline.history_days:
             history = HistoryWriter(store.root, pipeline.history_days, pipeline.history_step)
             follow("history", history.follow)

@@ -1,12 +1,12 @@
 """The history of groups: a point a trigger, merged and thinned as it ages, the same for readers at every step."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import Commit, Rehearsal, cluster_state, plan
 from warren.domain.buckets import bucket_of

@@ -1,12 +1,12 @@
 """Incidents and notifications as the pipeline stores them, and a pipeline that processes made-up snapshots."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from msgspec import structs
+from msgspec.structs import replace
 
 from tests.kit.plans import cluster_state, manifest, plan
 from warren.domain.status import Status

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import structs
 
 from warren.domain.buckets import bucket_of
 from warren.domain.matching import GroupFilter
@@ -193,7 +194,7 @@ class Rehearsal:
 def cluster_state(**changes: Any) -> ClusterState:
     """A cluster in good health."""
     made = ClusterState(None, None, False, {}, False, 0, None, {}, {}, 0, "OK")
-    return replace(made, **changes)
+    return structs.replace(made, **changes)
 
 
 def manifest(made: CyclePlan, **changes: Any) -> Manifest:
@@ -211,4 +212,4 @@ def manifest(made: CyclePlan, **changes: Any) -> Manifest:
         heads=made.heads,
         clusters={cluster.name: cluster_state() for cluster in made.clusters},
     )
-    return replace(result, **changes)
+    return structs.replace(result, **changes)

@@ -1,10 +1,11 @@
 """Publishes snapshots with given verdicts, one after the other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import structs
 
 from tests.kit.plans import cluster_state, manifest, plan
 from warren.domain.rules import Reason
@@ -51,7 +52,7 @@ class Verdicts:
             for cluster in clusters
         }
         made = manifest(plan(self.root), now_ms=self.now_ms, clusters=states, sequence=self.sequence)
-        made = replace(made, buckets=buckets)
+        made = structs.replace(made, buckets=buckets)
         self.store.publish(made)
         return Snapshot(self.store, made)
 

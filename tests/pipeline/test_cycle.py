@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from tests.kit.plans import NOW, Commit, commits_table
 from warren.config import Cluster, Config, Consumer, Pipeline
@@ -217,8 +218,10 @@ def test_what_is_read_in_parts_is_read_before_a_deletion_is_over(stage: Stage, m
     def half(readings: list[Any], _: int) -> list[Any]:
         cut = []
         for reading in readings:
-            positions = {p: replace(at, next_offset=at.next_offset - 1) for p, at in reading.after.positions.items()}
-            cut.append(replace(reading, after=replace(reading.after, positions=positions)))
+            positions = {
+                p: structs.replace(at, next_offset=at.next_offset - 1) for p, at in reading.after.positions.items()
+            }
+            cut.append(replace(reading, after=structs.replace(reading.after, positions=positions)))
         return cut
 
     with monkeypatch.context() as patch:

@@ -1,11 +1,12 @@
 """How far to read: from positions and ends to ranges, in every state an offsets topic can be in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from warren.domain.offsets_outages import RECONNECT_MS
 from warren.kafka.samples import PartitionEnds
@@ -86,7 +87,7 @@ def test_records_that_are_gone_unread_are_told() -> None:
 def test_a_partition_that_does_not_answer_keeps_its_position() -> None:
     read = planned(read_to(10, 20), {1: (0, 25, 25)})
     assert read.ranges == {1: OffsetRange(20, 25)}
-    assert read.after.positions[0] == replace(read_to(10, 20).positions[0], away_from_ms=0)
+    assert read.after.positions[0] == structs.replace(read_to(10, 20).positions[0], away_from_ms=0)
 
 
 @pytest.mark.parametrize("ends", [{}, {0: (0, 3, 3)}])

@@ -1,11 +1,11 @@
 """What a cycle is planned to do, from configuration, manifest and samples."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import addressed_rows, manifest, plan
 from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storage
@@ -144,7 +144,7 @@ LOOKED = NOW + MAX_COMMIT_DELAY_MS + 1
 def test_a_deletion_is_over(tmp_path: Path, name: str, changes: dict[str, object], is_over: bool) -> None:
     planner = Planner(config(consumer("x", "c", start_latest=True)), "")
     whole = {"sources": {"__consumer_offsets": Source("id", {0: READ})}, "looked_at_ms": LOOKED, "seeded": True}
-    state = replace(UNKNOWN_CLUSTER, **(whole | changes))  # type: ignore[arg-type]
+    state = replace(UNKNOWN_CLUSTER, **(whole | changes))
     asked = PipelineRequest("1", RequestKind.DELETE, NOW, "c", "g")
     before = manifest(plan(tmp_path), now_ms=NOW, clusters={"c": state}, requests=(asked,))
     assert deletions_in_cycle(before, [], planner.config.clusters, NOW) == (asked,)

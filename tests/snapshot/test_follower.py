@@ -4,10 +4,10 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import manifest, plan
 from warren.errors import CorruptSnapshot

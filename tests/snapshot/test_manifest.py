@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import cluster_state
 from warren.errors import CorruptSnapshot
@@ -66,6 +66,9 @@ def test_half_a_manifest_is_refused(share: float) -> None:
     [
         ("a field is missing", lambda raw: raw.pop("epoch")),
         ("a field nobody knows", lambda raw: raw.update(surprise=1)),
+        ("a field nobody knows in a bucket", lambda raw: raw["buckets"][0].update(surprise=1)),
+        ("a field nobody knows in a file", lambda raw: raw["heads"][0]["layout"].update(surprise=1)),
+        ("a field nobody knows in a cluster", lambda raw: raw["clusters"]["ünïcode"].update(surprise=1)),
         ("no format", lambda raw: raw.pop("format")),
         ("a bucket without its files", lambda raw: raw.update(buckets=[{}])),
         ("a sample with half a time", lambda raw: raw["heads"][0].update(taken_ms={"one": [1]})),

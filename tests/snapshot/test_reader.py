@@ -1,11 +1,11 @@
 """Reading what was published: whole snapshots, the newest one, and every number behind a verdict."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
 from warren.domain.rules import Reason

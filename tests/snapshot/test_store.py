@@ -3,11 +3,11 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import manifest, plan
 from warren.errors import Fenced, NoSnapshot, SnapshotError

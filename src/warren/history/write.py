@@ -17,7 +17,6 @@ from warren.history.files import (
     file_name,
     history_files,
     history_folder,
-    rename_former_folder,
     write_file,
 )
 from warren.history.thin import thin_history
@@ -33,7 +32,6 @@ class HistoryWriter:
         self._store = Store(data_dir)
         self._keep_days = keep_days
         self._step_ms = round(step_s * 1000)
-        rename_former_folder(data_dir)
         for table in HistoryTable:
             history_folder(data_dir, table).mkdir(parents=True, exist_ok=True)
             for draft in history_folder(data_dir, table).glob("*.draft"):

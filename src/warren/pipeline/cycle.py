@@ -3,9 +3,10 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
+from msgspec import structs
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -155,7 +156,7 @@ class Cycles:
         results = [decode_result(bytes(row.result)) for row in sorted(rows, key=lambda row: int(row.bucket))]
         manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
         renewed = {deletion for result in results for deletion in result.renewed_deletions}
-        manifest = replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
+        manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
         self._writer.publish(manifest)
         watch.lap("publish")
         self._head_files.published()

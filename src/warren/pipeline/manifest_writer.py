@@ -3,7 +3,8 @@
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warren.errors import CorruptSnapshot, Fenced
 from warren.snapshot.manifest import Manifest

@@ -1,7 +1,8 @@
 """The manifest that follows from the results of a cycle; pure functions."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warren.domain.clock_skew import ClockSkew
 from warren.domain.status import Status

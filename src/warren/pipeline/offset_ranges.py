@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from warren.domain.offsets_outages import RECONNECT_MS
 from warren.kafka.samples import PartitionEnds
 from warren.snapshot.manifest import Position, Source
@@ -80,7 +82,7 @@ def plan_topic_read(
         end_offset = max(start, end.stable_end)
         if end_offset > start:
             ranges[partition] = OffsetRange(start, end_offset)
-        positions[partition] = replace(
+        positions[partition] = structs.replace(
             position,
             next_offset=end_offset,
             catch_up_to=end.stable_end if is_start else min(position.catch_up_to, end.stable_end),
@@ -95,7 +97,7 @@ def plan_topic_read(
 
 def _unavailable(position: Position, since_ms: int) -> Position:
     """The position of a partition that cannot be read; one that was just back has been unavailable all the time."""
-    return replace(position, away_from_ms=position.away_from_ms or since_ms, away_to_ms=None)
+    return structs.replace(position, away_from_ms=position.away_from_ms or since_ms, away_to_ms=None)
 
 
 def _available(position: Position, now_ms: int) -> Position:
@@ -104,8 +106,8 @@ def _available(position: Position, now_ms: int) -> Position:
         return position
     to_ms = position.away_to_ms or now_ms
     if now_ms > to_ms + RECONNECT_MS:
-        return replace(position, away_from_ms=None, away_to_ms=None)
-    return replace(position, away_to_ms=to_ms)
+        return structs.replace(position, away_from_ms=None, away_to_ms=None)
+    return structs.replace(position, away_to_ms=to_ms)
 
 
 def _stuck_since(position: Position, end: PartitionEnds, now_ms: int) -> int | None:
@@ -130,7 +132,7 @@ def _cut(read: TopicRead, share: float) -> TopicRead:
         for partition, range_ in read.ranges.items()
     }
     positions = {
-        partition: replace(position, next_offset=ranges[partition].end) if partition in ranges else position
+        partition: structs.replace(position, next_offset=ranges[partition].end) if partition in ranges else position
         for partition, position in read.after.positions.items()
     }
-    return replace(read, ranges=ranges, after=replace(read.after, positions=positions))
+    return replace(read, ranges=ranges, after=structs.replace(read.after, positions=positions))

@@ -1,7 +1,6 @@
 """The manifest: the commit point of a snapshot. It names every file of the snapshot, and appears last."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
 
 import msgspec
 
@@ -11,8 +10,7 @@ from warren.snapshot.requests import PipelineRequest
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of the snapshot, by its path below the data directory."""
 
     path: str
@@ -20,8 +18,7 @@ class File:
     checksum: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One bucket of the state: its partitions and its groups."""
 
     partitions: File
@@ -30,8 +27,7 @@ class Bucket:
     group_rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeadSample:
+class HeadSample(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One sample of the heads: its file, the layout of that file, and when each cluster was sampled (begin, end)."""
 
     heads: File
@@ -39,8 +35,7 @@ class HeadSample:
     taken_ms: Mapping[str, tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far an offsets partition has been read, and where its log ended at that time.
 
     `away_from_ms` is set during an outage, and with `away_to_ms` for a while after it.
@@ -70,16 +65,14 @@ class Position:
         return max(self.end - self.stable_end, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The positions in one offsets topic of one cluster."""
 
     topic_id: str
     positions: Mapping[int, Position]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterState:
+class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The health and totals of a cluster; `unknown_since_ms` is set while its groups cannot be judged."""
 
     unknown_since_ms: int | None
@@ -115,8 +108,7 @@ class ClusterState:
         return sum(position.left_to_catch_up for position in self.positions())
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that a reader, or a writer after a restart, needs to know."""
 
     sequence: int
@@ -130,8 +122,8 @@ class Manifest:
     buckets: tuple[Bucket, ...]
     heads: tuple[HeadSample, ...]
     clusters: Mapping[str, ClusterState]
-    cycle_ms: Mapping[str, int] = field(default_factory=dict)
-    rejects: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    cycle_ms: Mapping[str, int] = {}
+    rejects: Mapping[str, Mapping[str, int]] = {}
     requests: tuple[PipelineRequest, ...] = ()
     """The deletions of groups in force."""
     format: int = FORMAT
@@ -162,6 +154,12 @@ class Manifest:
         return named
 
 
+class _AnyFormat(msgspec.Struct):
+    """What manifests of all formats have."""
+
+    format: msgspec.Raw = msgspec.Raw(b"(none)")
+
+
 def to_json(manifest: Manifest) -> bytes:
     """The manifest as it is stored."""
     return msgspec.json.encode(manifest)
@@ -170,15 +168,9 @@ def to_json(manifest: Manifest) -> bytes:
 def from_json(data: bytes) -> Manifest:
     """The manifest back from its bytes; CorruptSnapshot for anything but a whole manifest of this format."""
     try:
-        written = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        written_format = bytes(written.pop("format", b"(none)")).decode()
-        if written_format != str(FORMAT):
-            raise CorruptSnapshot(
-                f"manifest format {written_format} is not {FORMAT}: written by another version of Warren"
-            )
-        unknown = written.keys() - {attribute.name for attribute in fields(Manifest)}
-        if unknown:
-            raise CorruptSnapshot(f"a manifest with unknown fields: {', '.join(sorted(unknown))}")
+        written = bytes(msgspec.json.decode(data, type=_AnyFormat).format).decode()
+        if written != str(FORMAT):
+            raise CorruptSnapshot(f"manifest format {written} is not {FORMAT}: written by another version of Warren")
         return msgspec.json.decode(data, type=Manifest)
     except (ValueError, RecursionError) as error:
         raise CorruptSnapshot(f"a manifest that cannot be read: {error}") from error
