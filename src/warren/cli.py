@@ -244,10 +244,10 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from warren.evaluate import Defaults, evaluate_file
+    from warren.evaluate import evaluate_file
 
-    defaults = Defaults(options.now_ms, options.intervals, options.minimum_complete, options.allowed_lag)
-    return evaluate_file(options.file, defaults)
+    names = ("now_ms", "intervals", "minimum_complete", "allowed_lag")
+    return evaluate_file(options.file, {name: getattr(options, name) for name in names})
 
 
 def _notify(options: argparse.Namespace) -> int:

@@ -4,13 +4,14 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Evidence, Limits, Reason, judge
@@ -21,49 +22,58 @@ CHUNK_LINES = 20_000
 MAX_CELLS = 1_000_000
 """How many slots are judged together; limits the memory that windows with many intervals need."""
 
-
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """The values of keys that a line does not have."""
-
-    now_ms: int | None = None
-    intervals: int = 10
-    minimum_complete: float = 0.0
-    allowed_lag: int = 0
+Whole = Annotated[int, Meta(ge=0, lt=2**62)]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One line: a window with its current lag, time and limits."""
+class Case(msgspec.Struct):
+    """One line: a window with its current lag, time and limits; unknown keys are ignored."""
 
-    facts: Facts
-    recent_heads: tuple[int, ...]
+    offsets: list[Whole]
+    times_ms: list[Whole]
+    lags: list[Whole | None]
+    now_ms: Annotated[int, Meta(gt=-(2**62), lt=2**62)]
+    intervals: Annotated[int, Meta(ge=1, le=10_000)]
+    minimum_complete: Annotated[float, Meta(ge=0, le=1)]
+    allowed_lag: Whole
+    current_lag: Whole | None = None
+    recent_heads: list[Whole] | None = None
+
+    def __post_init__(self) -> None:
+        lengths = [len(self.offsets), len(self.times_ms), len(self.lags)]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"offsets, times_ms and lags differ in length: {', '.join(map(str, lengths))}")
+
+    def facts(self) -> Facts:
+        """The numbers behind the verdict, of the newest commits only."""
+        return Facts(
+            offsets=self.offsets[-self.intervals :],
+            times_ms=self.times_ms[-self.intervals :],
+            lags=self.lags[-self.intervals :],
+            current_lag=self.current_lag,
+            now_ms=self.now_ms,
+            intervals=self.intervals,
+            minimum_complete=self.minimum_complete,
+            allowed_lag=self.allowed_lag,
+        )
 
 
-class BadLineError(ValueError):
-    """A line that cannot be judged, and why."""
+def evaluate_file(path: str, defaults: Mapping[str, float | None]) -> int:
+    """Judge every line of a file (- for standard input); returns 1 if the file or a line could not be read, else 0.
 
-
-def evaluate_file(path: str, defaults: Defaults, out: TextIO | None = None, errors: TextIO | None = None) -> int:
-    """Judge every line of a file (- for standard input); returns 1 if the file or a line could not be read, else 0."""
-    out, errors = out or sys.stdout, errors or sys.stderr
-    now_ms = defaults.now_ms if defaults.now_ms is not None else time.time_ns() // 1_000_000
+    Lines may leave out keys that have a default; that of `now_ms` is None for now.
+    """
+    if defaults["now_ms"] is None:
+        defaults = {**defaults, "now_ms": time.time_ns() // 1_000_000}
     try:
         opened = contextlib.nullcontext(sys.stdin) if path == "-" else _open(path)
     except OSError as error:
-        errors.write(f"cannot read {path}: {error.strerror}\n")
+        sys.stderr.write(f"cannot read {path}: {error.strerror}\n")
         return 1
     with opened as lines:
-        return evaluate_lines(lines, defaults, now_ms, out.write, errors.write)
+        return evaluate_lines(lines, defaults)
 
 
-def evaluate_lines(
-    lines: Iterable[str],
-    defaults: Defaults,
-    now_ms: int,
-    out: Callable[[str], Any],
-    errors: Callable[[str], Any],
-) -> int:
+def evaluate_lines(lines: Iterable[str], defaults: Mapping[str, float | None]) -> int:
     """Judge lines in chunks; results come in the order of the lines, bad lines are reported by number."""
     code = 0
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
@@ -71,50 +81,21 @@ def evaluate_lines(
         cases: list[Case] = []
         for number, line in chunk:
             try:
-                cases.append(parse(line, defaults, now_ms))
-            except BadLineError as error:
-                errors(f"line {number}: {error}\n")
+                raw = msgspec.json.decode(line, type=dict[str, Any])
+                cases.append(msgspec.convert({**defaults, **raw}, Case))
+            except (msgspec.DecodeError, RecursionError) as error:
+                sys.stderr.write(f"line {number}: {error}\n")
                 code = 1
         for verdict in judge_cases(cases):
-            out(json.dumps(verdict) + "\n")
+            sys.stdout.write(json.dumps(verdict) + "\n")
     return code
-
-
-def parse(line: str, defaults: Defaults, now_ms: int) -> Case:
-    """A line as a case; unknown keys are ignored, anything else that is wrong raises BadLineError."""
-    try:
-        raw = json.loads(line)
-    except ValueError as error:
-        raise BadLineError(f"not JSON: {error}") from None
-    except RecursionError:
-        raise BadLineError("not JSON that can be read: nested too deeply") from None
-    if not isinstance(raw, dict):
-        raise BadLineError("not a JSON object")
-    offsets, times = _numbers(raw, "offsets"), _numbers(raw, "times_ms")
-    lags = _numbers(raw, "lags", may_be_null=True)
-    if not len(offsets) == len(times) == len(lags):
-        raise BadLineError(f"offsets, times_ms and lags differ in length: {len(offsets)}, {len(times)}, {len(lags)}")
-    intervals = _integer(raw, "intervals", defaults.intervals, 1)
-    current = raw.get("current_lag")
-    facts = Facts(
-        offsets=offsets[-intervals:],
-        times_ms=times[-intervals:],
-        lags=lags[-intervals:],
-        current_lag=None if current is None else _integer(raw, "current_lag", 0, 0),
-        now_ms=_integer(raw, "now_ms", now_ms, None),
-        intervals=intervals,
-        minimum_complete=_share(raw, defaults.minimum_complete),
-        allowed_lag=_integer(raw, "allowed_lag", defaults.allowed_lag, 0),
-    )
-    return Case(facts, tuple(_numbers(raw, "recent_heads") if raw.get("recent_heads") is not None else ()))
 
 
 def judge_cases(cases: list[Case]) -> Iterator[dict[str, object]]:
     """Verdicts in the order of the cases; cases with the same limits are judged together."""
     by_limits: dict[tuple[int, float, int], list[int]] = {}
     for index, case in enumerate(cases):
-        facts = case.facts
-        by_limits.setdefault((facts.intervals, facts.minimum_complete, facts.allowed_lag), []).append(index)
+        by_limits.setdefault((case.intervals, case.minimum_complete, case.allowed_lag), []).append(index)
     verdicts: list[dict[str, object]] = [{} for _ in cases]
     for (intervals, minimum_complete, allowed_lag), indices in by_limits.items():
         size = max(MAX_CELLS // intervals, 1)
@@ -136,8 +117,8 @@ def _judge_alike(cases: list[Case], intervals: int, limits: Limits) -> Iterator[
         trend_floor=np.full(len(cases), UNKNOWN, dtype=np.float64),
     )
     now_ms = np.zeros(len(cases), dtype=np.int64)
-    for row, case in enumerate(cases):
-        facts = case.facts
+    all_facts = [case.facts() for case in cases]
+    for row, facts in enumerate(all_facts):
         now_ms[row] = facts.now_ms
         windows.count[row] = count = len(facts.offsets)
         first = intervals - count
@@ -147,44 +128,14 @@ def _judge_alike(cases: list[Case], intervals: int, limits: Limits) -> Iterator[
         for lags in (windows.lag, windows.lag_low, windows.lag_high):
             lags[row, first:] = [UNKNOWN if lag is None else lag for lag in facts.lags]
         evidence.current_lag[row] = UNKNOWN if facts.current_lag is None else facts.current_lag
-        evidence.recent_head[row] = min(case.recent_heads, default=UNKNOWN)
+        evidence.recent_head[row] = min(cases[row].recent_heads or (), default=UNKNOWN)
     verdicts = judge(windows, evidence, now_ms, limits)
-    for row, case in enumerate(cases):
+    for row, facts in enumerate(all_facts):
         yield {
             "status": Status(int(verdicts.status[row])).name,
             "complete": round(float(verdicts.complete[row]), 6),
-            "reason": explain(Reason(int(verdicts.reason[row])), case.facts),
+            "reason": explain(Reason(int(verdicts.reason[row])), facts),
         }
-
-
-def _numbers(raw: dict[str, Any], key: str, *, may_be_null: bool = False) -> list[Any]:
-    values = raw.get(key)
-    if not isinstance(values, list):
-        raise BadLineError(f"{key} must be a list of numbers, not {values!r}"[:200])
-    for value in values:
-        is_whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
-        if not (is_whole or (may_be_null and value is None)):
-            raise BadLineError(f"{key} holds {value!r}: a whole number from 0 is allowed" + " or null" * may_be_null)
-    return values
-
-
-def _integer(raw: dict[str, Any], key: str, default: int, minimum: int | None) -> int:
-    value = raw.get(key, default)
-    is_too_small = minimum is not None and isinstance(value, int) and value < minimum
-    if not isinstance(value, int) or isinstance(value, bool) or is_too_small or abs(value) >= 2**62:
-        raise BadLineError(
-            f"{key} is {value!r}: a whole number" + (f" from {minimum}" if minimum is not None else "") + " is allowed"
-        )
-    if key == "intervals" and value > 10_000:
-        raise BadLineError(f"intervals is {value}: at most 10000 is allowed")
-    return value
-
-
-def _share(raw: dict[str, Any], default: float) -> float:
-    value = raw.get("minimum_complete", default)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise BadLineError(f"minimum_complete is {value!r}: a number from 0 to 1 is allowed")
-    return float(value)
 
 
 def _open(path: str) -> TextIO:

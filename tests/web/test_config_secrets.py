@@ -50,7 +50,7 @@ def filled(cls: type, words: str, **given: Any) -> Any:
     """A section with words of its own for every key that is no secret, and the mark for every one that is."""
     hints = get_type_hints(cls, include_extras=True)
     values = {
-        key.attribute: of_type(hints[key.attribute], MARK if key.is_secret else words)
+        key.attribute: of_type(hints[key.attribute], MARK if key.check.is_secret else words)
         for key in keys_of(cls).values()
         if key.attribute not in given
     }
@@ -87,7 +87,7 @@ def test_the_walk_over_the_secrets_meets_them_all() -> None:
     for attribute, cls in sections().items():
         held = getattr(config, attribute)
         section = next(iter(held.values())) if isinstance(held, Mapping) else held
-        for key in (key for key in keys_of(cls).values() if key.is_secret):
+        for key in (key for key in keys_of(cls).values() if key.check.is_secret):
             assert MARK in repr(getattr(section, key.attribute))
             met.add((cls.__name__, key.name))
     of_notifiers = ("password", "extras", "headers", "url-open", "url-close")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from warren.config.values import FILE, OptionalText, Switch, one_of, text, whole
+from warren.config.values import OptionalText, OutputFile, Switch, one_of, path_of, text, whole
 
 LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal")
 
@@ -13,8 +13,8 @@ LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal"
 class General:
     """`[general]`: files of the running process, and which web pages may call its API."""
 
-    pidfile: Annotated[Path, FILE] = Path("burrow.pid")
-    stdout_logfile: Annotated[Path | None, FILE] = None
+    pidfile: Annotated[Path, path_of()] = Path("burrow.pid")
+    stdout_logfile: OutputFile = None
     access_control_allow_origin: OptionalText = None
     env_var_prefix: Annotated[str, text("a prefix of environment variables", r"\w+")] = "BURROW"
     external_url: Annotated[str | None, text("the URL at which people reach Warren", r"https?://\S+")] = None
@@ -24,7 +24,7 @@ class General:
 class Logging:
     """`[logging]`: to a file that is rotated by size, or to standard output."""
 
-    filename: Annotated[Path | None, FILE] = None
+    filename: OutputFile = None
     level: Annotated[str, one_of(*LEVELS)] = "info"
     maxsize: Annotated[int, whole(0, 1_000_000, "megabytes")] = 100
     maxbackups: Annotated[int, whole(0, 1_000_000)] = 10

@@ -1,6 +1,6 @@
 """`[cluster.NAME]`, `[consumer.NAME]` and `[client-profile.NAME]`: the Kafka clusters and how to reach them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from warren.config.findings import shown
@@ -13,7 +13,6 @@ from warren.config.values import (
     TOPIC,
     Allowlist,
     Denylist,
-    NoEffect,
     Servers,
     Switch,
     name_of,
@@ -36,7 +35,7 @@ class Cluster:
     client_profile: ProfileName = None
     topic_refresh: Annotated[int, SECONDS] = 60
     offset_refresh: Annotated[int, SECONDS] = 10
-    groups_reaper_refresh: Annotated[int, SECONDS_OR_0, NoEffect("deleted groups are noticed as they go")] = 0
+    groups_reaper_refresh: Annotated[int, replace(SECONDS_OR_0, no_effect="deleted groups are noticed as they go")] = 0
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -100,7 +99,7 @@ class ClientProfile:
     tls: Annotated[str | None, name_of("tls")] = None
     sasl: Annotated[str | None, name_of("sasl")] = None
     iam: Annotated[str | None, name_of("iam")] = None
-    kafka_version: Annotated[str | None, ANY_TEXT, NoEffect("versions are negotiated with each broker")] = None
+    kafka_version: Annotated[str | None, replace(ANY_TEXT, no_effect="versions are negotiated with each broker")] = None
     name: str = ""
 
     @staticmethod

@@ -2,19 +2,18 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from warren.config.evaluator import Evaluator, Storage
 from warren.config.files import UnreadableFile, find_file, parse
 from warren.config.findings import Findings
 from warren.config.general import General, Logging
 from warren.config.http import HttpServer
 from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
 from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
-from warren.config.pipeline import Pipeline
+from warren.config.pipeline import Evaluator, Pipeline, Storage
 from warren.config.section import RawSection, Sections, keys_of
 from warren.config.security import Auth, Iam, Sasl, Tls
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink, Sink
@@ -48,8 +47,6 @@ KINDS: Mapping[str, SectionKind] = {
 
 _OWN_TEMPLATES = Path(__file__).parents[1] / "templates"
 """Templates under the names that Burrow gives its own, such as config/default-http-post.tmpl."""
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -163,34 +160,27 @@ def _find_files(section: RawSection, config_dir: Path) -> None:
 
 
 def _to_config(sections: Sections, config_dir: Path) -> Config:
-    pipeline = _single(Pipeline, sections["pipeline"]) or Pipeline()
+    made: dict[str, dict[str, Any]] = {
+        kind: {name: raw.cls(**raw.values, **({"name": name} if name else {})) for name, raw in by_name.items()}
+        for kind, by_name in sections.items()
+    }
+    single = {kind.replace("-", "_"): by_name[""] for kind, by_name in made.items() if "" in by_name}
+    first = {kind: next(iter(made[kind].values())) for kind in ("storage", "evaluator") if made[kind]}
+    pipeline = single.pop("pipeline")
+    consumers = made["consumer"].items()
     return Config(
-        clusters=_named(Cluster, sections["cluster"]),
-        consumers=_named(Consumer, sections["consumer"]),
-        storage=next(iter(_named(Storage, sections["storage"]).values()), Storage()),
-        evaluator=next(iter(_named(Evaluator, sections["evaluator"]).values()), Evaluator()),
-        client_profiles=_named(ClientProfile, sections["client-profile"]),
+        clusters=made["cluster"],
+        consumers={name: consumer for name, consumer in consumers if isinstance(consumer, Consumer)},
+        zookeeper_consumers={name: consumer for name, consumer in consumers if isinstance(consumer, ZooKeeperConsumer)},
+        client_profiles=made["client-profile"],
         pipeline=replace(pipeline, data_dir=(config_dir / pipeline.data_dir).absolute()),
-        general=_single(General, sections["general"]) or General(),
-        logging=_single(Logging, sections["logging"]) or Logging(),
-        zookeeper=_single(ZooKeeper, sections["zookeeper"]),
-        http_servers=_named(HttpServer, sections["httpserver"]),
-        notifiers=_named(Notifier, sections["notifier"]),
-        zookeeper_consumers=_named(ZooKeeperConsumer, sections["consumer"]),
-        tls=_named(Tls, sections["tls"]),
-        sasl=_named(Sasl, sections["sasl"]),
-        iam=_named(Iam, sections["iam"]),
-        auth=_single(Auth, sections["auth"]),
-        routes=tuple(_named(Route, sections["route"]).values()),
-        notifier_lock=_single(NotifierLock, sections["notifier-lock"]),
-        incidents=_single(Incidents, sections["incidents"]) or Incidents(),
-        sinks={name: raw.cls(name=name, **raw.values) for name, raw in sections["sink"].items()},
+        http_servers=made["httpserver"],
+        notifiers=made["notifier"],
+        routes=tuple(made["route"].values()),
+        tls=made["tls"],
+        sasl=made["sasl"],
+        iam=made["iam"],
+        sinks=made["sink"],
+        **single,
+        **first,
     )
-
-
-def _single(cls: Callable[..., S], sections: Mapping[str, RawSection]) -> S | None:
-    return cls(**sections[""].values) if sections else None
-
-
-def _named(cls: Callable[..., S], sections: Mapping[str, RawSection]) -> dict[str, S]:
-    return {name: cls(name=name, **raw.values) for name, raw in sections.items() if raw.cls is cls}

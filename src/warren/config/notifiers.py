@@ -1,7 +1,6 @@
 """Who is notified of what: `[notifier.NAME]` and `[[route]]`; where incidents are kept, and who of several notifies."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from warren.config.section import RawSection, Sections
@@ -11,7 +10,6 @@ from warren.config.values import (
     SECONDS,
     SECONDS_OR_0,
     SWITCH,
-    TEXTS,
     TIMEOUT,
     TOPIC,
     Allowlist,
@@ -19,7 +17,7 @@ from warren.config.values import (
     InputFile,
     OptionalText,
     Password,
-    Secret,
+    SecretTexts,
     Servers,
     Switch,
     name_of,
@@ -34,7 +32,7 @@ STORM_GROUPS = 20
 
 HttpMethod = Annotated[str, text("an HTTP method", r"[A-Za-z]+")]
 # Webhooks carry their token in the path.
-SecretUrl = Annotated[str | None, text("a URL, or a template of one", r"\S.*"), Secret()]
+SecretUrl = Annotated[str | None, replace(text("a URL, or a template of one", r"\S.*"), is_secret=True)]
 
 _REQUIRED = {
     "http": ("template-open", "url-open"),
@@ -61,7 +59,7 @@ class Notifier:
     threshold: Annotated[int, whole(1, 6)] = 2
     send_once: Switch = False
     send_close: Annotated[bool | None, SWITCH] = None
-    extras: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    extras: SecretTexts = field(default_factory=dict)
     group_allowlist: Allowlist = None
     group_denylist: Denylist = None
     storm_groups: Annotated[int | None, whole(0, 1_000_000, "groups")] = None
@@ -74,7 +72,7 @@ class Notifier:
     disable_http_keepalive: Switch = False
     username: OptionalText = None
     password: Password = None
-    headers: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    headers: SecretTexts = field(default_factory=dict)
     extra_ca: InputFile = None
     noverify: Switch = False
     server: OptionalText = None

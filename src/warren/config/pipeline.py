@@ -1,18 +1,29 @@
-"""`[pipeline]`, Warren's own: when a cycle runs, on which Spark, and where its data is."""
+"""`[pipeline]`, `[storage.NAME]` and `[evaluator.NAME]`: when a cycle runs, what it keeps of a group, how it judges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from warren.config.values import FILE, JVM_SIZE, SPARK_CONF, SPARK_MASTER, Check, number, whole
+from warren.config.values import (
+    JVM_SIZE,
+    SECONDS,
+    SECONDS_OR_0,
+    SPARK_CONF,
+    SPARK_MASTER,
+    Allowlist,
+    Denylist,
+    number,
+    path_of,
+    whole,
+)
 
-_DIRECTORY = Check("a directory; a relative path starts at the directory of burrow.toml", FILE.read)
+_DIRECTORY = path_of("a directory; a relative path starts at the directory of burrow.toml")
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """`[pipeline]`."""
+    """`[pipeline]`, Warren's own: when a cycle runs, on which Spark, and where its data is."""
 
     trigger: Annotated[float, number(0.1, 3600, "seconds")] = 10.0
     master: Annotated[str, SPARK_MASTER] = "local[*]"
@@ -23,3 +34,31 @@ class Pipeline:
     driver_memory: Annotated[str, JVM_SIZE] = "4g"
     history_days: Annotated[int, whole(0, 3650, "days")] = 30
     history_step: Annotated[float, number(1, 3600, "seconds")] = 10.0
+
+
+@dataclass(frozen=True)
+class Storage:
+    """`[storage.NAME]`: how many commits a window holds, and how long a group without commits is kept."""
+
+    class_name: ClassVar[str] = "inmemory"
+
+    intervals: Annotated[int, whole(1, 10_000)] = 10
+    expire_group: Annotated[int, SECONDS] = 604_800
+    min_distance: Annotated[int, SECONDS_OR_0] = 0
+    group_allowlist: Allowlist = None
+    group_denylist: Denylist = None
+    workers: Annotated[int, replace(whole(1, 1_000_000), no_effect="Spark distributes the work")] = 20
+    queue_depth: Annotated[int, replace(whole(0, 1_000_000_000), no_effect="there is no queue")] = 1
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """`[evaluator.NAME]`: how full a window must be, and how much lag is fine."""
+
+    class_name: ClassVar[str] = "caching"
+
+    minimum_complete: Annotated[float, number(0, 1)] = 0.0
+    allowed_lag: Annotated[int, whole(0, 2**63 - 1)] = 0
+    expire_cache: Annotated[int, replace(SECONDS_OR_0, no_effect="every cycle judges all groups again")] = 10
+    name: str = ""

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 from warren.config.files import TablePath
 from warren.config.findings import Findings, did_you_mean, shown
-from warren.config.values import Check, Formerly, NoEffect, Secret
+from warren.config.values import Check
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,6 @@ class Key:
     attribute: str
     check: Check
     is_required: bool
-    formerly: str | None
-    no_effect: str | None
-    is_secret: bool
 
 
 @cache
@@ -37,15 +34,8 @@ def keys_of(section: type) -> Mapping[str, Key]:
         marks = getattr(hints[attribute.name], "__metadata__", ())
         for check in (mark for mark in marks if isinstance(mark, Check)):
             name = attribute.name.rstrip("_").replace("_", "-")
-            keys[name] = Key(
-                name=name,
-                attribute=attribute.name,
-                check=check,
-                is_required=attribute.default is MISSING and attribute.default_factory is MISSING,
-                formerly=next((mark.name for mark in marks if isinstance(mark, Formerly)), None),
-                no_effect=next((mark.why for mark in marks if isinstance(mark, NoEffect)), None),
-                is_secret=any(isinstance(mark, Secret) for mark in marks),
-            )
+            is_required = attribute.default is MISSING and attribute.default_factory is MISSING
+            keys[name] = Key(name, attribute.name, check, is_required)
     return keys
 
 
@@ -99,7 +89,7 @@ class RawSection:
         """Read and check every key of the section by itself."""
         keys: dict[str, Key] = {}
         for name, key in keys_of(self.cls).items():
-            keys |= {name: key, key.formerly or name: key}
+            keys |= {name: key, key.check.formerly or name: key}
         # The key class-name has chosen the class; it is not a value, except where the class declares it.
         ignored = ("class-name",) if hasattr(self.cls, "class_name") and "class-name" not in keys else ()
         for written, value in self.table.items():
@@ -125,11 +115,11 @@ class RawSection:
         try:
             self.values[key.attribute] = key.check.read(value)
         except ValueError as error:
-            why = f" ({error})" if str(error) and not key.is_secret else ""
-            what = "= (not shown)" if key.is_secret else f"= {shown(value)}"
+            why = f" ({error})" if str(error) and not key.check.is_secret else ""
+            what = "= (not shown)" if key.check.is_secret else f"= {shown(value)}"
             self.mistake(f"{what}: must be {key.check.allowed}{why}", key.attribute)
-        if key.no_effect is not None:
-            self.note(f"is accepted but has no effect: {key.no_effect}", key.attribute)
+        if key.check.no_effect is not None:
+            self.note(f"is accepted but has no effect: {key.check.no_effect}", key.attribute)
 
     def _dot_hint(self, written: str, value: object) -> str:
         if not isinstance(value, dict) or len(self.path) < 2:

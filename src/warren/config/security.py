@@ -6,7 +6,7 @@ from typing import Annotated
 
 from warren.config.auth_file import Entry, parse_entries
 from warren.config.section import RawSection, Sections
-from warren.config.values import FILE, Check, InputFile, OptionalText, Password, Switch
+from warren.config.values import InputFile, OptionalText, Password, Switch, path_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Iam:
 class Auth:
     """`[auth]`, Warren's own: the file that names who may read and who may change something."""
 
-    file: Annotated[Path, Check(FILE.allowed, FILE.read, must_exist=True)]
+    file: Annotated[Path, path_of(must_exist=True)]
     entries: tuple[Entry, ...] = field(default=(), repr=False)
 
     @staticmethod

@@ -4,7 +4,7 @@ Keys may be written as telegraf writes them, with `_` for `-`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 from warren.config.section import RawSection, Sections
@@ -19,13 +19,12 @@ from warren.config.values import (
     Duration,
     Globs,
     InputFile,
-    NoEffect,
     OptionalText,
     Packages,
     Password,
-    Secret,
+    SecretTexts,
     Switch,
-    list_of,
+    Urls,
     name_of,
     one_of,
     text,
@@ -41,8 +40,6 @@ FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "text", "xml")
 """Formats of Spark that have no transactions: a crash would leave half of what is written."""
 
 DETAILS = ("group", "topic", "partition")
-
-Urls = Annotated[tuple[str, ...], list_of("a list of URLs, at least one", lambda url: None if url else "is empty")]
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class HttpSink(Sink):
     timeout: Duration = 5.0
     username: OptionalText = None
     password: Password = None
-    headers: Annotated[Mapping[str, str], TEXTS, Secret()] = field(default_factory=dict)
+    headers: SecretTexts = field(default_factory=dict)
     tls_ca: InputFile = None
     tls_cert: InputFile = None
     tls_key: InputFile = None
@@ -99,8 +96,10 @@ class ElasticsearchSink(HttpSink):
     lifecycle: OptionalText = None
     auth_bearer_token: Password = None
     enable_gzip: Switch = True
-    health_check_interval: Annotated[float, DURATION, NoEffect("every answer shows the server's health")] = 10.0
-    enable_sniffer: Annotated[bool, SWITCH, NoEffect("only the servers of urls are used")] = False
+    health_check_interval: Annotated[float, replace(DURATION, no_effect="every answer shows the server's health")] = (
+        10.0
+    )
+    enable_sniffer: Annotated[bool, replace(SWITCH, no_effect="only the servers of urls are used")] = False
 
     @classmethod
     def check(cls, section: RawSection, sections: Sections) -> None:
@@ -175,7 +174,7 @@ class LakeSink(Sink):
     packages: Packages = ()
     master: Annotated[str, SPARK_MASTER] = "local[2]"
     driver_memory: Annotated[str, JVM_SIZE] = "1g"
-    spark_conf: Annotated[Mapping[str, str], SPARK_CONF, Secret()] = field(default_factory=dict)
+    spark_conf: Annotated[Mapping[str, str], replace(SPARK_CONF, is_secret=True)] = field(default_factory=dict)
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:

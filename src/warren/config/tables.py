@@ -1,13 +1,18 @@
-"""Sorts the tables of the configuration file into sections, and lets the environment override their keys."""
+"""Sorts the tables of the configuration file into sections, and lets the environment override their keys.
 
-from collections.abc import Iterator, Mapping
+BURROW_LOGGING_LEVEL overrides `level` of `[logging]`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from warren.config.environment import OWN_PREFIX, overrides
 from warren.config.files import TablePath
 from warren.config.findings import Findings, did_you_mean, shown
 from warren.config.section import RawSection, Sections, keys_of
+
+OWN_PREFIX = "WARREN"
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,21 @@ def read_sections(
     tables: Mapping[str, Any], kinds: Mapping[str, SectionKind], environ: Mapping[str, str], findings: Findings
 ) -> Sections:
     """All sections of a file with their values read, by kind and name."""
-    sections = _Sorter(kinds, findings).sort(tables)
+    sections: Sections = {kind: {} for kind in kinds}
+    for written, table in tables.items():
+        kind = written.lower()  # Burrow accepts its own words in any case; names that users choose keep theirs.
+        if kind not in kinds:
+            what = f"is not a known section and is ignored{did_you_mean(kind, kinds)}"
+            findings.warning(what, (written,))
+            continue
+        for path, content in _split(kinds[kind], kind, written, table, findings):
+            name = path[-1] if len(path) > 1 else ""
+            if name in sections[kind]:
+                findings.mistake(f"is defined twice, also as {sections[kind][name].title}", path)
+            elif isinstance(content, dict):
+                sections[kind][name] = RawSection(path, content, kinds[kind].classes[0], findings)
+            else:
+                findings.mistake(f"must be a section, not {shown(content)}", path)
     _choose_classes(sections, kinds, findings)
     _override(sections, kinds, environ, findings)
     for section in all_sections(sections):
@@ -36,54 +55,24 @@ def all_sections(sections: Sections) -> Iterator[RawSection]:
     return (section for by_name in sections.values() for section in by_name.values())
 
 
-class _Sorter:
-    """Finds the sections among the tables of a file."""
-
-    def __init__(self, kinds: Mapping[str, SectionKind], findings: Findings) -> None:
-        self._kinds = kinds
-        self._findings = findings
-        self._sections: Sections = {kind: {} for kind in kinds}
-        for kind, declared in kinds.items():
-            # A section that needs no key is there even if the file lacks it.
-            if declared.shape == "single" and not _required(declared.classes[0]):
-                self._add(kind, "", (kind,), {})
-
-    def sort(self, tables: Mapping[str, Any]) -> Sections:
-        for written, table in tables.items():
-            kind = written.lower()  # Burrow accepts its own words in any case; names that users choose keep theirs.
-            shape = self._kinds[kind].shape if kind in self._kinds else None
-            if shape == "listed" and isinstance(table, list):
-                for number, item in enumerate(table, start=1):
-                    self._add(kind, str(number), (written, str(number)), item)
-            elif shape == "listed":
-                self._findings.mistake(f"must be a list of sections, each [[{kind}]]", (written,))
-            elif shape is None:
-                what = f"is not a known section and is ignored{did_you_mean(kind, self._kinds)}"
-                self._findings.warning(what, (written,))
-            elif shape == "single" or not isinstance(table, dict):
-                self._add(kind, "", (written,), table)
-            else:
-                self._sort_named(kind, written, table)
-        return self._sections
-
-    def _sort_named(self, kind: str, written: str, tables: Mapping[str, Any]) -> None:
-        known = self._sections[kind]
-        for name, table in tables.items():
-            if not isinstance(table, dict):
-                what = f"must be in a section with a name, such as [{kind}.local]"
-                self._findings.mistake(what, (written,), name)
+def _split(
+    declared: SectionKind, kind: str, written: str, table: object, findings: Findings
+) -> Iterator[tuple[TablePath, object]]:
+    """The sections that a table of the file holds, each with its path."""
+    if declared.shape == "listed" and isinstance(table, list):
+        yield from (((written, str(index)), item) for index, item in enumerate(table, start=1))
+    elif declared.shape == "listed":
+        findings.mistake(f"must be a list of sections, each [[{kind}]]", (written,))
+    elif declared.shape == "single" or not isinstance(table, dict):
+        yield (written,), table
+    else:
+        for name, content in table.items():
+            if not isinstance(content, dict):
+                findings.mistake(f"must be in a section with a name, such as [{kind}.local]", (written,), name)
             elif not name or not name.isprintable():
-                self._findings.mistake("must have a name of printable characters", (written, name))
-            elif name in known:
-                self._findings.mistake(f"is defined twice, also as {known[name].title}", (written, name))
+                findings.mistake("must have a name of printable characters", (written, name))
             else:
-                self._add(kind, name, (written, name), table)
-
-    def _add(self, kind: str, name: str, path: TablePath, table: object) -> None:
-        if isinstance(table, dict):
-            self._sections[kind][name] = RawSection(path, table, self._kinds[kind].classes[0], self._findings)
-        else:
-            self._findings.mistake(f"must be a section, not {shown(table)}", path)
+                yield (written, name), content
 
 
 def _choose_classes(sections: Sections, kinds: Mapping[str, SectionKind], findings: Findings) -> None:
@@ -104,26 +93,44 @@ def _choose_classes(sections: Sections, kinds: Mapping[str, SectionKind], findin
                 section.cls = by_name[class_name]
 
 
-def _required(cls: type) -> set[str]:
-    return {key.name for key in keys_of(cls).values() if key.is_required}
-
-
 def _override(
     sections: Sections, kinds: Mapping[str, SectionKind], environ: Mapping[str, str], findings: Findings
 ) -> None:
-    general = sections["general"][""]
-    written = {key.lower(): value for key, value in general.table.items()}
-    prefixes = (str(written.get("env-var-prefix") or general.get("env_var_prefix")), OWN_PREFIX)
+    general = (
+        {key.lower(): value for key, value in sections["general"][""].table.items()} if sections["general"] else {}
+    )
+    default_prefix = kinds["general"].classes[0]().env_var_prefix
+    prefixes = (str(general.get("env-var-prefix") or default_prefix), OWN_PREFIX)
     for kind, declared in kinds.items():
-        cls = declared.classes[0]
-        is_missing = declared.shape == "single" and not sections[kind]
-        # A section that the file lacks is there when the environment sets all of its required keys.
-        if is_missing and _required(cls) <= overrides((kind,), keys_of(cls), prefixes, environ).keys():
-            sections[kind][""] = RawSection((kind,), {}, cls, findings)
+        if declared.shape == "single" and not sections[kind]:
+            # A section that the file lacks is there when the environment sets all of its required keys.
+            section = RawSection((kind,), {}, declared.classes[0], findings)
+            required = {key.name for key in keys_of(section.cls).values() if key.is_required}
+            if required <= _overrides(section, prefixes, environ).keys():
+                sections[kind][""] = section
     for section in all_sections(sections):
         keys = keys_of(section.cls)
-        for name, (variable, value) in overrides(section.path, keys, prefixes, environ).items():
-            names = {name, keys[name].formerly}
+        for name, (variable_name, value) in _overrides(section, prefixes, environ).items():
+            names = {name, keys[name].check.formerly}
             table = {key: old for key, old in section.table.items() if key.lower() not in names}
             section.table = {**table, name: value}
-            findings.variables[*section.path, name] = variable
+            findings.variables[*section.path, name] = variable_name
+
+
+def _overrides(
+    section: RawSection, prefixes: Sequence[str], environ: Mapping[str, str]
+) -> dict[str, tuple[str, object]]:
+    """The keys of a section that the environment sets, with the variable and its value; an empty one sets nothing."""
+    values: dict[str, tuple[str, object]] = {}
+    for key in keys_of(section.cls).values():
+        for name in filter(None, (key.check.formerly, key.name)):
+            for prefix in prefixes:
+                from_name = variable(prefix, *section.path, name)
+                if environ.get(from_name):
+                    values[key.name] = from_name, key.check.from_text(environ[from_name])
+    return values
+
+
+def variable(prefix: str, *path: str) -> str:
+    """The variable of a key: the names of its section and itself in capitals, with `_` for `.`, `-` and spaces."""
+    return re.sub(r"[.\- ]", "_", "_".join((prefix, *path)).upper())

@@ -3,9 +3,10 @@
 import ipaddress
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import UnionType
 from typing import Annotated, Any
 
 from warren.domain.matching import MAX_PATTERN_CHARS, glob_error, regex_error
@@ -13,107 +14,84 @@ from warren.domain.matching import MAX_PATTERN_CHARS, glob_error, regex_error
 
 @dataclass(frozen=True)
 class Check:
-    """What a key may hold, in words, and the reading of its value, which raises ValueError for anything else."""
+    """What a key may hold, in words, and the reading of its value."""
 
     allowed: str
-    read: Callable[[object], object]
+    types: type | UnionType
+    is_valid: Callable[[Any], object] = lambda _: True
+    convert: Callable[[Any], object] = lambda value: value
+    """Makes the value that the section has; may raise ValueError with what is wrong."""
     from_text: Callable[[str], object] = str
     """Converts an environment variable; text that makes no sense stays text, and `read` refuses it."""
     refers_to: str | None = None
     """The kind of section that the value names: `cluster` for the NAME of a `[cluster.NAME]`."""
     must_exist: bool = False
     """Whether the value is a file that Warren reads."""
+    formerly: str | None = None
+    """An older name of the key that is accepted too."""
+    is_secret: bool = False
+    """Whether the value is never shown."""
+    no_effect: str | None = None
+    """For a key of Burrow's that is accepted and changes nothing: why."""
 
-
-@dataclass(frozen=True)
-class Formerly:
-    """An older name of a key that is accepted too."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Secret:
-    """Marks a value that is never shown."""
-
-
-@dataclass(frozen=True)
-class NoEffect:
-    """Marks a key of Burrow's that is accepted and changes nothing; says why."""
-
-    why: str
+    def read(self, value: object) -> object:
+        """The value that the section has; ValueError for what is not allowed."""
+        # To Python, but not to a reader of the file, a boolean is a whole number.
+        has_type = isinstance(value, self.types) and isinstance(value, bool) == (self.types is bool)
+        if not has_type or not self.is_valid(value):
+            raise ValueError
+        return self.convert(value)
 
 
 def whole(minimum: int, maximum: int, unit: str = "") -> Check:
     """A whole number within bounds."""
-
-    def read(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise ValueError
-        return value
-
-    return Check(f"a whole number{unit and ' of ' + unit} from {minimum} to {maximum}", read, _number_from)
+    allowed = f"a whole number{unit and ' of ' + unit} from {minimum} to {maximum}"
+    return Check(allowed, int, lambda value: minimum <= value <= maximum, from_text=_number_from)
 
 
 def number(minimum: float, maximum: float, unit: str = "") -> Check:
     """A number within bounds, with or without a fraction."""
-
-    def read(value: object) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise ValueError
-        return float(value)
-
-    return Check(f"a number{unit and ' of ' + unit} from {minimum:g} to {maximum:g}", read, _number_from)
+    allowed = f"a number{unit and ' of ' + unit} from {minimum:g} to {maximum:g}"
+    return Check(allowed, int | float, lambda value: minimum <= value <= maximum, float, _number_from)
 
 
 def one_of(*words: str) -> Check:
     """One of some words, in upper or lower case."""
-
-    def read(value: object) -> str:
-        if not isinstance(value, str) or value.lower() not in words:
-            raise ValueError
-        return value.lower()
-
-    return Check(f"one of {', '.join(words)}", read)
+    return Check(f"one of {', '.join(words)}", str, lambda value: value.lower() in words, str.lower)
 
 
 def text(allowed: str = "a string that is not empty", pattern: str = r".+") -> Check:
     """A string of printable characters that matches a pattern as a whole."""
-
-    def read(value: object) -> str:
-        if not isinstance(value, str) or not value.isprintable() or not re.fullmatch(pattern, value):
-            raise ValueError
-        return value
-
-    return Check(allowed, read)
+    return Check(allowed, str, lambda value: value.isprintable() and re.fullmatch(pattern, value))
 
 
-def list_of(allowed: str, item_error: Callable[[str], str | None], *, may_be_empty: bool = False) -> Check:
+def list_of(
+    allowed: str, item_error: Callable[[str], str | None], *, may_be_empty: bool = False, refers_to: str | None = None
+) -> Check:
     """A list of strings; `item_error` says what is wrong with one of them."""
 
-    def read(value: object) -> tuple[str, ...]:
-        if not isinstance(value, list) or not (value or may_be_empty):
-            raise ValueError
-        for item in value:
+    def convert(items: list[object]) -> tuple[object, ...]:
+        for item in items:
             error = item_error(item) if isinstance(item, str) else "is not a string"
             if error is not None:
                 raise ValueError(f"{item!r} {error}")
-        return tuple(value)
+        return tuple(items)
 
-    return Check(allowed, read, lambda given: given.replace(",", " ").split())
+    def from_text(given: str) -> list[str]:
+        return given.replace(",", " ").split()
+
+    return Check(allowed, list, lambda items: items or may_be_empty, convert, from_text, refers_to)
 
 
 def name_of(kind: str) -> Check:
     """The name of another section."""
     # Burrow turns on TLS or SASL when the key is there at all, so "" must not be taken for unset.
-    return Check(f"the name of a [{kind}.NAME] section", _read_string, refers_to=kind)
+    return Check(f"the name of a [{kind}.NAME] section", str, refers_to=kind)
 
 
 def names_of(kind: str) -> Check:
     """A list of names of other sections."""
-    allowed = f"a list of names of [{kind}.NAME] sections"
-    names = list_of(allowed, lambda name: None if name else "is empty")
-    return Check(allowed, names.read, names.from_text, refers_to=kind)
+    return list_of(f"a list of names of [{kind}.NAME] sections", _empty_error, refers_to=kind)
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -142,70 +120,37 @@ def _switch_from(given: str) -> object:
     return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(given.lower(), given)
 
 
-def _read_switch(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _read_string(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    return value
-
-
-def _read_pattern(value: object) -> str:
-    pattern = _read_string(value)
-    if not 0 < len(pattern) <= MAX_PATTERN_CHARS:
-        raise ValueError
-    return pattern
-
-
-def _read_regex(value: object) -> str | None:
-    error = regex_error(_read_string(value))
+def _regex(pattern: str) -> str | None:
+    error = regex_error(pattern)
     if error is not None:
         raise ValueError(error)
-    return _read_string(value) or None
+    return pattern or None
 
 
-def _read_path(value: object) -> Path:
-    path = _read_string(value)
-    if not path or not path.isprintable():
-        raise ValueError
-    return Path(path)
-
-
-def _read_address(value: object) -> str:
-    address = _read_string(value)
+def _is_address(address: str) -> bool:
     try:
         host_and_port(address)
     except ValueError:
-        raise ValueError from None
-    return address
+        return False
+    return True
 
 
-def _read_duration(value: object) -> float:
+def _to_seconds(value: float | str) -> float:
     if isinstance(value, str):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", value)
-        if match is None:
-            raise ValueError
-        value = float(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[match[2]]
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 86_400:
+        value = float(match[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[match[2]] if match else math.nan
+    if not 0 < value <= 86_400:
         raise ValueError
     return float(value)
 
 
-def _read_texts(value: object) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise ValueError
-    return {name: _scalar_text(name, item) for name, item in value.items()}
+def _to_texts(table: dict[str, object]) -> dict[str, str]:
+    return {name: _scalar_text(name, value) for name, value in table.items()}
 
 
-def _read_spark_conf(value: object) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise ValueError
+def _to_spark_conf(table: dict[str, object]) -> dict[str, str]:
     settings: dict[str, str] = {}
-    for name, setting in _flat(value):
+    for name, setting in _flat(table):
         own_key = {"spark.master": "master", "spark.driver.memory": "driver-memory"}.get(name)
         if own_key is not None:
             raise ValueError(f"{name} is set by the key {own_key}")
@@ -232,6 +177,10 @@ def _scalar_text(name: str, value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _empty_error(item: str) -> str | None:
+    return None if item else "is empty"
+
+
 def _server_error(server: str) -> str | None:
     match = re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})", server, re.ASCII)
     return None if match is not None and 1 <= int(match[1]) <= 65535 else "is not host:port"
@@ -241,34 +190,46 @@ def _package_error(package: str) -> str | None:
     return None if re.fullmatch(r"[^:\s]+:[^:\s]+:[^:\s]+", package) else "is not organisation:module:version"
 
 
-SWITCH = Check("true or false", _read_switch, _switch_from)
-DURATION = Check('seconds, or a text such as "10s", up to a day', _read_duration, _number_from)
-PATTERN = Check("a name, in which * stands for any characters and ? for any one", _read_pattern)
-REGEX = Check('a regular expression in RE2 syntax ("" for none)', _read_regex)
+def path_of(allowed: str = "the path of a file", *, must_exist: bool = False) -> Check:
+    """A path; whether it must exist."""
+    return Check(allowed, str, lambda path: path and path.isprintable(), Path, must_exist=must_exist)
+
+
 ANY_TEXT = text("a string", r".*")
 TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")
 SPARK_MASTER = text(
     "a Spark master such as local[*], yarn, spark://HOST:PORT or k8s://URL",
     r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+",
 )
-SPARK_CONF = Check("a table of Spark settings, spark.NAME = VALUE", _read_spark_conf)
+SPARK_CONF = Check("a table of Spark settings, spark.NAME = VALUE", dict, convert=_to_spark_conf)
 JVM_SIZE = text('a size for the JVM such as "4g"', r"[1-9]\d*[kmgtKMGT]")
-TEXTS = Check("a table of strings", _read_texts)
-FILE = Check("the path of a file", _read_path)
+SWITCH = Check("true or false", bool, from_text=_switch_from)
+TEXTS = Check("a table of strings", dict, convert=_to_texts)
 SECONDS = whole(1, 1_000_000_000, "seconds")
 SECONDS_OR_0 = whole(0, 1_000_000_000, "seconds")
 TIMEOUT = whole(1, 300, "seconds")
+DURATION = Check(
+    'seconds, or a text such as "10s", up to a day', int | float | str, convert=_to_seconds, from_text=_number_from
+)
+PATTERN = Check(
+    "a name, in which * stands for any characters and ? for any one",
+    str,
+    lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS,
+)
+_REGEX = Check('a regular expression in RE2 syntax ("" for none)', str, convert=_regex)
+_ADDRESS = Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "[::1]:8000"', str, _is_address)
 
 Switch = Annotated[bool, SWITCH]
 Duration = Annotated[float, DURATION]
 Servers = Annotated[tuple[str, ...], list_of('a list of "host:port" strings, at least one', _server_error)]
+Urls = Annotated[tuple[str, ...], list_of("a list of URLs, at least one", _empty_error)]
 Packages = Annotated[tuple[str, ...], list_of('a list of "organisation:module:version"', _package_error)]
 Globs = Annotated[tuple[str, ...], list_of("a list of globs as in telegraf", glob_error, may_be_empty=True)]
-Address = Annotated[
-    str, Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "[::1]:8000"', _read_address)
-]
+Address = Annotated[str, _ADDRESS]
 OptionalText = Annotated[str | None, ANY_TEXT]
-Password = Annotated[str | None, ANY_TEXT, Secret()]
-InputFile = Annotated[Path | None, Check("the path of a file", _read_path, must_exist=True)]
-Allowlist = Annotated[str | None, REGEX, Formerly("group-whitelist")]
-Denylist = Annotated[str | None, REGEX, Formerly("group-blacklist")]
+Password = Annotated[str | None, replace(ANY_TEXT, is_secret=True)]
+SecretTexts = Annotated[Mapping[str, str], replace(TEXTS, is_secret=True)]
+OutputFile = Annotated[Path | None, path_of()]
+InputFile = Annotated[Path | None, path_of(must_exist=True)]
+Allowlist = Annotated[str | None, replace(_REGEX, formerly="group-whitelist")]
+Denylist = Annotated[str | None, replace(_REGEX, formerly="group-blacklist")]

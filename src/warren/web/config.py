@@ -209,7 +209,7 @@ def _other_keys(section: "DataclassInstance", but: Collection[str] = ()) -> Answ
         value = getattr(section, key.attribute)
         if key.name in but or value == defaults[key.attribute]:
             continue
-        if not key.is_secret:
+        if not key.check.is_secret:
             answer[key.name] = str(value) if isinstance(value, Path) else value
         elif isinstance(value, Mapping):
             answer[key.name] = _masked(value)

@@ -36,7 +36,7 @@ def _answer(section: "type[DataclassInstance]", burrows: str, *, has_others: boo
     fields |= {name: (hint, name.replace("_", "-")) for name, hint in typed.items()}
     for key in keys_of(section).values() if has_others else ():
         hint = hints[key.attribute]
-        is_hidden = key.is_secret and _shown(hint) is str
+        is_hidden = key.check.is_secret and _shown(hint) is str
         if not is_hidden:
             fields.setdefault(key.attribute, (str | UnsetType if hint in _PATHS else hint | UnsetType, key.name))
     declared = [

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from warren.config import Config, read
-from warren.config.environment import variable
+from warren.config.tables import variable
 
 FILE = """
 [logging]
