@@ -7,12 +7,9 @@ all commits; the tests hold it against that.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Ints
 from warren.domain.windows import run_maximum, runs_by_code
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 def keep_needed(

@@ -1,11 +1,9 @@
 """The lag of a commit against the head at the time of that commit, within the bounds that sampled heads allow."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints
 from warren.domain.windows import UNKNOWN
-
-Ints = NDArray[np.int64]
 
 SHORT_LAG = 100
 """Up to this a lag may consist of transaction markers alone, which no consumer reads."""

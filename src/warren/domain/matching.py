@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from warren.domain.arrays import Bools
 
 # Arrow compiles a pattern only when there is a value to match, so an empty array would let any pattern pass.
 _ANY_NAME = pa.array([""], pa.string())
@@ -22,7 +23,7 @@ def regex_error(pattern: str) -> str | None:
     return None
 
 
-def matches_lists(groups: pa.Array, allowlist: str | None, denylist: str | None) -> npt.NDArray[np.bool_]:
+def matches_lists(groups: pa.Array, allowlist: str | None, denylist: str | None) -> Bools:
     """Mark the groups with a match of the allowlist and none of the denylist; a null is no group."""
     if isinstance(groups, pa.DictionaryArray):  # matched once for each distinct group
         is_accepted = matches_lists(groups.dictionary, allowlist, denylist)
@@ -35,7 +36,7 @@ def matches_lists(groups: pa.Array, allowlist: str | None, denylist: str | None)
     return is_accepted
 
 
-def _to_numpy(mask: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+def _to_numpy(mask: pa.BooleanArray) -> Bools:
     return np.array(mask.fill_null(False), dtype=np.bool_)
 
 
@@ -75,7 +76,7 @@ def glob_error(glob: str) -> str | None:
         return str(error)
 
 
-def matches_globs(names: pa.Array, include: Sequence[str], exclude: Sequence[str]) -> npt.NDArray[np.bool_]:
+def matches_globs(names: pa.Array, include: Sequence[str], exclude: Sequence[str]) -> Bools:
     """Mark the names that match one of the globs to include (any name without one) and none of those to exclude."""
     return matches_lists(names, _any(include), _any(exclude))
 
@@ -88,7 +89,7 @@ ANY = "*"
 MAX_PATTERN_CHARS = 500
 
 
-def matches_wildcards(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
+def matches_wildcards(names: pa.Array, pattern: str) -> Bools:
     """Mark the names that match a pattern of * and ? as a whole."""
     return matches_lists(names, None if pattern == ANY else _regex(pattern), None)
 
@@ -108,7 +109,7 @@ class GroupFilter:
     denylist: str | None = None
 
 
-def is_wanted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> npt.NDArray[np.bool_]:
+def is_wanted(group: pa.StringArray, filters: Sequence[GroupFilter], storage: GroupFilter) -> Bools:
     """Whether the storage section and any consumer section of a source accept each group."""
     is_accepted = np.zeros(len(group), dtype=np.bool_)
     for section in filters:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from warren.domain.arrays import Codes, Ints
 
 RECONNECT_MS = 60_000
 """How long groups have to commit again after their offsets partition is back; then the outage counts as silence."""
@@ -29,9 +28,7 @@ class Outage:
     to_ms: int | None
 
 
-def observed_until(
-    now_ms: int, last_ms: Ints, groups: pa.StringArray, group: NDArray[np.int32], outages: Sequence[Outage]
-) -> Ints:
+def observed_until(now_ms: int, last_ms: Ints, groups: pa.StringArray, group: Codes, outages: Sequence[Outage]) -> Ints:
     """For each row the time up to which its silence counts: now, or the start of an outage without a commit since."""
     until = np.full(last_ms.size, now_ms, dtype=np.int64)
     for partitions in {outage.partitions for outage in outages}:

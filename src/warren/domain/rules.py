@@ -14,14 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Floats, Ints, SmallInts
 from warren.domain.lag import SHORT_LAG
 from warren.domain.status import Status
 from warren.domain.trend import Trend, lag_trend, relax_floor
 from warren.domain.windows import UNKNOWN, Windows, is_filled, take_rows
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Reason(IntEnum):
@@ -73,8 +70,8 @@ class Evidence:
 class Verdicts:
     """One verdict per partition: its status and reason, how full its window is, and where its rise started."""
 
-    status: NDArray[np.int8]
-    reason: NDArray[np.int8]
+    status: SmallInts
+    reason: SmallInts
     complete: NDArray[np.float32]
     trend_floor: Floats
 
@@ -87,7 +84,7 @@ class Partitions:
     evidence: Evidence
     now_ms: Ints
     limits: Limits
-    reason: NDArray[np.int8]
+    reason: SmallInts
 
     @cached_property
     def complete(self) -> NDArray[np.float32]:

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.domain.arrays import offsets_and_bytes
+
 _NOT_PLAIN_IN_JSON = r'["\\\x00-\x1f]'
 
 
@@ -43,8 +45,5 @@ def json_strings(names: pa.StringArray) -> pa.StringArray:
 
 def bytes_of(column: pa.StringArray) -> memoryview:
     """The bytes of all texts of a column, one after the other, without a copy."""
-    if len(column) == 0:
-        return memoryview(b"")
-    _, ends, data = column.buffers()
-    bounds = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    return memoryview(data)[int(bounds[0]) : int(bounds[-1])] if data else memoryview(b"")
+    bounds, data = offsets_and_bytes(column)
+    return data[int(bounds[0]) : int(bounds[-1])].data

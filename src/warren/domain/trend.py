@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Floats
 from warren.domain.windows import UNKNOWN, Windows
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 NOISE_SHARE = 0.1
 """How much of a lag's uncertainty (high - low) a move must exceed to be a trend: interpolation is that good."""

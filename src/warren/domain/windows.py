@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+from warren.domain.arrays import Bools, Codes, Ints
+
 Positions = npt.NDArray[np.intp]
 
 UNKNOWN = -1
@@ -31,7 +31,7 @@ COLUMNS = tuple(_UNFILLED)
 class Windows:
     """The windows of n partitions: row i fills its last `count[i]` slots, oldest first, orders rising."""
 
-    count: npt.NDArray[np.int32]
+    count: Codes
     offset: Ints
     time_ms: Ints
     order: Ints

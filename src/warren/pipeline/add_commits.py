@@ -1,31 +1,21 @@
-"""Steps that take new commits into the windows."""
+"""Steps that take new commits, seeds and owners into the rows."""
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 
+from warren.domain.arrays import Bools, Ints, to_array, to_bools, to_codes, to_ints
 from warren.domain.windows import UNKNOWN, Commits, append, drop_before
-from warren.pipeline.columns import to_array, to_bools, to_codes, to_ints
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
-
-Ints = NDArray[np.int64]
-
-
-def drop_restarted_clusters(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
-    """Drop the rows of clusters whose offsets topic is another log now: it is read again from its start."""
-    restarted = [index for index, cluster in enumerate(inputs.plan.clusters) if cluster.is_restarted]
-    if restarted:
-        bucket.keep(~np.isin(bucket.rows.cluster, restarted))
-    return bucket
 
 
 def locate_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
     """Find the row of each commit; partitions that were never committed to before get one."""
     commits = inputs.commits
     if commits.num_rows:
-        topic = bucket.topics.codes_of_dictionary(to_array(commits["topic"]))
+        topic = bucket.topics.codes(to_array(commits["topic"]))
         bucket.commit_rows = bucket.locate(
             to_codes(commits["cluster"]),
-            bucket.groups.codes_of_dictionary(to_array(commits["group"])),
+            bucket.groups.codes(to_array(commits["group"])),
             topic,
             to_codes(commits["partition"]),
             may_add=(topic >= 0) & ~to_bools(commits["is_tombstone"]),
@@ -64,14 +54,14 @@ def append_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
     return bucket
 
 
-def _barriers(bucket: WorkingBucket, inputs: BucketInputs, order: Ints, is_tombstone: NDArray[np.bool_]) -> Ints:
+def _barriers(bucket: WorkingBucket, inputs: BucketInputs, order: Ints, is_tombstone: Bools) -> Ints:
     """For each row the order below which commits no longer count: the newest tombstone of it or of its group."""
     barrier = np.zeros(len(bucket.rows), dtype=np.int64)
     of_partition = is_tombstone & (bucket.commit_rows >= 0)
     np.maximum.at(barrier, bucket.commit_rows[of_partition], order[of_partition] + 1)
     of_group = is_tombstone & (to_ints(inputs.commits["partition"]) < 0)
     if of_group.any():
-        group = bucket.groups.codes_of_dictionary(to_array(inputs.commits["group"]))[of_group]
+        group = bucket.groups.find(to_array(inputs.commits["group"]))[of_group]
         keys = bucket.group_keys(to_codes(inputs.commits["cluster"])[of_group], group)
         row_keys = bucket.group_keys()
         group_barrier = np.zeros(int(max(keys.max(), row_keys.max())) + 1, dtype=np.int64)
@@ -93,4 +83,24 @@ def add_seeds(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
         )
         is_silent = bucket.rows.windows.count[located] == 0
         bucket.rows.committed_offset[located[is_silent]] = to_ints(seeds["offset"])[is_silent]
+    return bucket
+
+
+def replace_owners(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Replace the owners of every named group; a partition that is owned but was never committed gets an empty row."""
+    owners = inputs.owners
+    if owners.num_rows == 0:
+        return bucket
+    cluster, partition = to_codes(owners["cluster"]), to_codes(owners["partition"])
+    group = bucket.groups.codes(to_array(owners["group"]))
+    topic = bucket.topics.codes(to_array(owners["topic"]))
+    is_named = np.isin(bucket.group_keys(), bucket.group_keys(cluster, group))
+    bucket.rows.owner[is_named] = -1
+    bucket.rows.client_id[is_named] = -1
+
+    located = bucket.locate(cluster, group, topic, partition, may_add=topic >= 0)
+    is_owned = located >= 0
+    for name in ("owner", "client_id"):
+        codes = bucket.members.codes(pc.fill_null(to_array(owners[name]), ""))
+        getattr(bucket.rows, name)[located[is_owned]] = codes[is_owned]
     return bucket

@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Codes, Ints, to_array
 from warren.domain.windows import COLUMNS, UNKNOWN, Windows, empty, is_filled
-from warren.pipeline.columns import to_array
 from warren.pipeline.head_history import load_head_history
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import TABLES, TableKind
-from warren.pipeline.working_bucket import BucketInputs, Codes, Ints, Names, Rows, WorkingBucket, new_rows
+from warren.pipeline.working_bucket import BucketInputs, Names, Rows, WorkingBucket, new_rows
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.schemas import GROUPS, PARTITIONS, WINDOW_COLUMNS
 from warren.snapshot.store import Store
@@ -55,17 +54,17 @@ def from_table(table: pa.Table, clusters: Sequence[str], intervals: int) -> Work
     bucket = WorkingBucket(new_rows(0, intervals))
     table = table.unify_dictionaries().combine_chunks()
     columns = {name: to_array(table[name]) for name in table.column_names}
-    cluster = Names(pa.array(clusters, pa.string())).codes_of_dictionary(columns["cluster"])
+    cluster = Names(pa.array(clusters, pa.string())).find(columns["cluster"])
     bucket.rows = Rows(
         cluster=cluster,
-        group=bucket.groups.codes_of_dictionary(columns["group"]),
-        topic=bucket.topics.codes_of_dictionary(columns["topic"]),
-        owner=bucket.members.codes_of_dictionary(columns["owner"]),
-        client_id=bucket.members.codes_of_dictionary(columns["client_id"]),
+        group=bucket.groups.codes(columns["group"]),
+        topic=bucket.topics.codes(columns["topic"]),
+        owner=bucket.members.codes(columns["owner"]),
+        client_id=bucket.members.codes(columns["client_id"]),
         windows=_to_windows([columns[name] for name in WINDOW_COLUMNS], table.num_rows, intervals),
         **{name: columns[name].to_numpy(zero_copy_only=False).copy() for name in _PLAIN},
     )
-    bucket.keep(cluster < len(clusters))
+    bucket.keep(cluster >= 0)
     return bucket
 
 
@@ -124,7 +123,7 @@ def to_table(bucket: WorkingBucket, clusters: Sequence[str]) -> pa.Table:
 
 def _to_dictionary(codes: Codes, names: pa.StringArray) -> pa.DictionaryArray:
     """A column of names that carries only those in use, so that files do not keep the names of what is gone."""
-    is_used: NDArray[np.bool_] = np.zeros(len(names), dtype=np.bool_)
+    is_used = np.zeros(len(names), dtype=np.bool_)
     is_used[codes] = True
     if not is_used.all():
         codes = (np.cumsum(is_used, dtype=np.int32) - 1)[codes].astype(np.int32, copy=False)

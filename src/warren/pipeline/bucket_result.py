@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.domain.arrays import to_array, to_bools, to_ints
 from warren.domain.status import Status
-from warren.pipeline.columns import to_bools, to_ints
-from warren.pipeline.unverified_tails import Tail, tails_to_verify
+from warren.pipeline.judge_partitions import Tail, tails_to_verify
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 from warren.snapshot.manifest import Bucket
 
@@ -66,7 +66,7 @@ def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> Buc
 
 def _cluster_counts(bucket: WorkingBucket, inputs: BucketInputs) -> dict[str, ClusterCounts]:
     rows, groups, commits = bucket.rows, bucket.group_table, inputs.commits
-    group_cluster = to_ints(groups["cluster"].combine_chunks().indices)
+    group_cluster = to_ints(to_array(groups["cluster"]).indices)
     group_status = to_ints(groups["status"])
     commit_cluster, time_ms = to_ints(commits["cluster"]), to_ints(commits["time_ms"])
     is_commit = ~to_bools(commits["is_tombstone"])

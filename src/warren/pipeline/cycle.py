@@ -25,7 +25,6 @@ from warren.pipeline.offset_ranges import TopicRead, admit
 from warren.pipeline.planner import Planner, driver_tables
 from warren.pipeline.query import QueryNotStarted, run_query
 from warren.pipeline.shuffle import bucket_slots
-from warren.pipeline.unverified_tails import by_cluster
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 from warren.snapshot.store import Store
@@ -165,7 +164,10 @@ class Cycles:
             log.info("%s: deleted group %r, topic %r on request", request.cluster, request.group, request.topic)
         self._started |= set(answered)
         self._log_rejects(results)
-        self._verify_tails(by_cluster(tail for result in results for tail in result.tails_to_verify))
+        tails: dict[str, dict[Partition, None]] = {}
+        for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
+            tails.setdefault(cluster, {})[topic, partition] = None
+        self._verify_tails({cluster: list(wanted) for cluster, wanted in tails.items()})
 
     def _take_requests(self) -> list[PipelineRequest]:
         """The requested deletions that no manifest knows yet; all other requests are dealt with at once."""

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints, SmallInts, to_array, to_bools, to_ints
 from warren.domain.compaction import keep_needed
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
-from warren.pipeline.columns import to_array, to_bools, to_ints
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import REJECTS
-
-Ints = NDArray[np.int64]
 
 COMPACT_AT = 1_000_000
 """How many commits a task gathers before it compacts them again."""
@@ -111,20 +108,19 @@ def _keep_needed(commits: pa.Table, plan: CyclePlan) -> pa.Table:
     return commits if is_needed.all() else commits.filter(pa.array(is_needed))
 
 
-def count_rejects(raw: pa.Table, rows: Ints, reason: NDArray[np.int8], plan: CyclePlan) -> list[pa.Table]:
+def count_rejects(raw: pa.Table, rows: Ints, reasons: SmallInts, plan: CyclePlan) -> list[pa.Table]:
     """Rejected records counted by cluster and reason, with one sample each; no table when there are none."""
     if rows.size == 0:
         return []
     cluster = plan.source_clusters[to_ints(raw["source"])[rows]].astype(np.int64)
-    kinds, first, counts = np.unique(cluster * 1000 + reason, return_index=True, return_counts=True)
+    kinds, first, counts = np.unique(cluster * 1000 + reasons, return_index=True, return_counts=True)
     rejects = []
     for kind, row, count in zip(kinds.tolist(), rows[first].tolist(), counts.tolist(), strict=True):
         partition, offset, key, value = (raw[name][row].as_py() for name in ("partition", "offset", "key", "value"))
-        sample = (
-            f"partition {partition} offset {offset} key {(key or b'')[:64].hex()} value {(value or b'')[:64].hex()}"
-        )
-        reject = {"cluster": kind // 1000, "reason": REJECT_DESCRIPTIONS[Reject(kind % 1000)], "count": count}
-        rejects.append({**reject, "sample": sample})
+        key_hex, value_hex = (key or b"")[:64].hex(), (value or b"")[:64].hex()
+        sample = f"partition {partition} offset {offset} key {key_hex} value {value_hex}"
+        reason = REJECT_DESCRIPTIONS[Reject(kind % 1000)]
+        rejects.append({"cluster": kind // 1000, "reason": reason, "count": count, "sample": sample})
     return [pa.Table.from_pylist(rejects, schema=REJECTS)]
 
 

@@ -15,15 +15,18 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from warren.pipeline.add_commits import add_seeds, append_commits, drop_restarted_clusters, locate_commits
+from warren.pipeline.add_commits import add_seeds, append_commits, locate_commits, replace_owners
 from warren.pipeline.bucket_files import load_bucket, load_inputs, write_bucket
 from warren.pipeline.bucket_result import encode_result, to_result
 from warren.pipeline.decode import compact_records, decode_records
-from warren.pipeline.drop_deleted import drop_deleted_commits, drop_deleted_partitions
-from warren.pipeline.drop_expired import drop_expired
+from warren.pipeline.drop import (
+    drop_deleted_commits,
+    drop_deleted_partitions,
+    drop_expired,
+    drop_restarted_clusters,
+)
 from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.replace_owners import replace_owners
 from warren.pipeline.roll_up_groups import roll_up_groups
 from warren.pipeline.schemas import ADDRESSED, RESULTS, spark_schema
 from warren.pipeline.shuffle import address_tables, gather_tables

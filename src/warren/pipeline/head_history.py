@@ -9,15 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Codes, Ints, to_ints
 from warren.domain.lag import lag_bounds
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.columns import to_ints
 from warren.pipeline.plan import CyclePlan
 from warren.snapshot.store import Store
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 
 MAX_SAMPLES_BACK = 5
 """How many samples back a head is searched when the newest has none: without a leader nothing is produced either."""
@@ -31,10 +27,6 @@ class MappedSample:
     layout: pa.Table
     layout_path: str
     taken_ms: Mapping[str, tuple[int, int]]
-
-    def column(self, name: str) -> Ints:
-        """All heads or all log starts."""
-        return to_ints(self.heads[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +80,7 @@ class RowHeads:
     def at(self, sample: int, rows: Ints, column: str = "head") -> Ints:
         """The heads (or log starts) of some rows in one sample; UNKNOWN where it has none."""
         index = self._index(self._samples[sample])[rows]
-        values = self._samples[sample].column(column)
+        values = to_ints(self._samples[sample].heads[column])
         if not values.size:
             return np.full(index.size, UNKNOWN, dtype=np.int64)
         return np.where(index >= 0, values[np.maximum(index, 0)], UNKNOWN)

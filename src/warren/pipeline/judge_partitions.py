@@ -1,13 +1,28 @@
-"""The step that judges every partition of the clusters that can be judged."""
+"""The step that judges every partition of the clusters that can be judged.
+
+Transaction markers and aborted records take offsets that no consumer reads, so a group that has read everything may
+lag a few offsets for ever. The rung `is_tail_unverified` (`domain/rules.py`) holds back a bad verdict for such a short
+lag. This file has the rest: which tails are verified, what stands meanwhile, and which tails to verify next. Decision 7
+tells the whole way.
+"""
 
 import numpy as np
+import pyarrow as pa
 
-from warren.domain.lag import current_lag
+from warren.domain.arrays import Bools
+from warren.domain.lag import SHORT_LAG, current_lag
 from warren.domain.offsets_outages import observed_until
 from warren.domain.rules import Evidence, Reason, judge
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, take_rows
-from warren.pipeline.unverified_tails import is_tail_verified, keep_last_verdicts
+from warren.pipeline.plan import CyclePlan
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
+
+MAX_REQUESTED = 100
+"""How many tails one bucket requests per cycle."""
+
+Tail = tuple[str, str, int]
+"""The cluster, topic and partition of a tail to verify."""
 
 
 def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
@@ -20,8 +35,8 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     recent_head = np.full(len(rows), UNKNOWN, dtype=np.int64)
     is_recent_complete = np.zeros(len(rows), dtype=np.bool_)
     heads = inputs.row_heads(bucket)
-    for number, cluster in enumerate(plan.clusters):
-        own = np.flatnonzero(rows.cluster == number)
+    for index, cluster in enumerate(plan.clusters):
+        own = np.flatnonzero(rows.cluster == index)
         if own.size == 0 or not cluster.is_judged:
             continue
         rows.head[own], rows.log_start[own] = heads.newest(own), heads.newest(own, "log_start")
@@ -37,16 +52,43 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         recent_head[judged],
         is_recent_complete[judged],
         rows.trend_floor[judged],
-        is_tail_verified(bucket, plan)[judged],
+        _is_tail_verified(bucket, plan)[judged],
         plan.elapsed_ms,
     )
     verdicts = judge(windows, evidence, observed_ms[judged], plan.limits)
-    bucket.unverified_rows = judged[verdicts.reason == Reason.TAIL_IN_DOUBT]
-    keep_last_verdicts(verdicts, rows.status[judged], rows.reason[judged])
+    last_status, last_reason = rows.status[judged], rows.reason[judged]
+    waits = verdicts.reason == Reason.TAIL_IN_DOUBT
+    bucket.unverified_rows = judged[waits]
+    # Where a verdict waits for its tail, a last verdict that was bad stands; one that was OK is OK still.
+    stands = waits & (last_status != Status.OK)
+    verdicts.status[stands], verdicts.reason[stands] = last_status[stands], last_reason[stands]
 
-    has_changed = (rows.status[judged] != verdicts.status) | (rows.reason[judged] == Reason.NOT_JUDGED)
+    has_changed = (last_status != verdicts.status) | (last_reason == Reason.NOT_JUDGED)
     rows.since_ms[judged[has_changed]] = plan.now_ms
     rows.since_ms[rows.since_ms == 0] = plan.now_ms
     rows.status[judged], rows.reason[judged] = verdicts.status, verdicts.reason
     rows.complete[judged], rows.trend_floor[judged] = verdicts.complete, verdicts.trend_floor
     return bucket
+
+
+def _is_tail_verified(bucket: WorkingBucket, plan: CyclePlan) -> Bools:
+    """Whether the sampler has read the tail of each row with a short lag up to its present head."""
+    rows = bucket.rows
+    is_verified = np.zeros(len(rows), dtype=np.bool_)
+    short = np.flatnonzero((rows.current_lag > 0) & (rows.current_lag <= SHORT_LAG))
+    topic_partition = rows.topic[short].astype(np.int64) << 32 | rows.partition[short]
+    for index, cluster in enumerate(plan.clusters):
+        if cluster.verified_tails and short.size:
+            topics, partitions = zip(*cluster.verified_tails, strict=True)
+            codes = bucket.topics.find(pa.array(topics, pa.string()))
+            tails = codes.astype(np.int64) << 32 | np.array(partitions, dtype=np.int64)
+            is_verified[short] |= (rows.cluster[short] == index) & np.isin(topic_partition, tails)
+    return is_verified
+
+
+def tails_to_verify(bucket: WorkingBucket, plan: CyclePlan) -> tuple[Tail, ...]:
+    """The tails of some of the waiting partitions; the others follow when these are verified."""
+    rows, requested = bucket.rows, bucket.unverified_rows[:MAX_REQUESTED]
+    clusters = [plan.clusters[index].name for index in rows.cluster[requested].tolist()]
+    topics = bucket.topics.values.take(pa.array(rows.topic[requested])).to_pylist()
+    return tuple(zip(clusters, topics, rows.partition[requested].tolist(), strict=True))

@@ -1,6 +1,7 @@
 """The manifest that follows from the results of a cycle; pure functions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -64,12 +65,12 @@ def cluster_state(
     now_ms: int,
 ) -> ClusterState:
     """A cluster after the cycle; one that did not answer keeps what it had, with its error."""
-    groups = _sum([count.groups for count in counts])
+    groups = _sum(count.groups for count in counts)
     after = replace(
         before,
         unknown_since_ms=None if planned.is_judged else (before.unknown_since_ms or now_ms),
         groups_by_status=groups,
-        partitions_by_status=_sum([count.partitions for count in counts]),
+        partitions_by_status=_sum(count.partitions for count in counts),
         totallag=sum(count.totallag for count in counts),
         worst_status=max((Status[name] for name in groups), default=Status.OK).name,
     )
@@ -106,6 +107,6 @@ def add_rejects(
     return total
 
 
-def _sum(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    names = {name for count in counts for name in count}
-    return {name: sum(count.get(name, 0) for count in counts) for name in sorted(names)}
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total = sum(map(Counter, counts), Counter())
+    return {name: total[name] for name in sorted(total)}

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.domain.offsets_outages import Outage
 from warren.domain.rules import Limits
@@ -68,13 +68,11 @@ class CyclePlan:
         return len(self.slots)
 
     @property
-    def source_clusters(self) -> NDArray[np.int32]:
+    def source_clusters(self) -> Codes:
         """The cluster of each source."""
         return np.array([source.cluster for source in self.sources], dtype=np.int32)
 
-    def is_wanted(
-        self, groups: pa.StringArray, index: NDArray[np.int64], source: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def is_wanted(self, groups: pa.StringArray, index: Ints, source: Ints) -> Bools:
         """Whether the group of each row (an index into `groups`) is wanted from the row's source."""
         wanted = np.zeros(index.size, dtype=np.bool_)
         for number in np.unique(source):

@@ -2,24 +2,15 @@
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Ints, SmallInts, to_array, to_ints
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.columns import to_ints
-from warren.pipeline.working_bucket import BucketInputs, Names, WorkingBucket
+from warren.pipeline.working_bucket import BucketInputs, Names, WorkingBucket, search
 from warren.snapshot.schemas import GROUPS
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Statuses = NDArray[np.int8]
-
 _COUNTED = {
-    "count_ok": Status.OK,
-    "count_warn": Status.WARN,
-    "count_stop": Status.STOP,
-    "count_stall": Status.STALL,
-    "count_rewind": Status.REWIND,
+    f"count_{status.name.lower()}": status for status in Status if f"count_{status.name.lower()}" in GROUPS.names
 }
 
 
@@ -65,27 +56,21 @@ def _first_row(holds: Bools, group: Ints, first: Ints) -> Ints:
     return rows[index] if index.size == first.size else first
 
 
-def _worst_row(status: Statuses, worst: Statuses, lag: Ints, group: Ints, first: Ints) -> Ints:
+def _worst_row(status: SmallInts, worst: SmallInts, lag: Ints, group: Ints, first: Ints) -> Ints:
     """Of each group the partition with the worst status, and among those the one with the largest lag."""
     is_worst = status == worst[group]
     lag_of_worst = np.where(is_worst, lag, UNKNOWN)
     return _first_row(is_worst & (lag_of_worst == np.maximum.reduceat(lag_of_worst, first)[group]), group, first)
 
 
-def _since(status: Statuses, keys: Ints, bucket: WorkingBucket, inputs: BucketInputs) -> Ints:
+def _since(status: SmallInts, keys: Ints, bucket: WorkingBucket, inputs: BucketInputs) -> Ints:
     """Since when each group has its status: what it was before, if that is the same."""
-    since = np.full(status.size, inputs.plan.now_ms, dtype=np.int64)
-    if inputs.groups_before.num_rows == 0:
-        return since
-    before = inputs.groups_before.unify_dictionaries().combine_chunks()
+    before = inputs.groups_before.unify_dictionaries()
+    if before.num_rows == 0:
+        return np.full(status.size, inputs.plan.now_ms, dtype=np.int64)
     clusters = Names(pa.array([cluster.name for cluster in inputs.plan.clusters], pa.string()))
-    cluster = clusters.codes_of_dictionary(before["cluster"].chunk(0))
-    column = before["group"].chunk(0)
-    group = Names(bucket.groups.values).codes_of_dictionary(
-        column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    )
-    old_keys = np.where(group < len(bucket.groups), bucket.group_keys(cluster, group), -1)
-    order = np.argsort(old_keys, kind="stable")
-    index = order[np.minimum(np.searchsorted(old_keys, keys, sorter=order), old_keys.size - 1)]
-    is_same = (old_keys[index] == keys) & (to_ints(before["status"])[index] == status)
-    return np.where(is_same, to_ints(before["since_ms"])[index], since)
+    cluster = clusters.find(to_array(before["cluster"]))
+    group = bucket.groups.find(to_array(before["group"]))
+    index = search(np.where(group >= 0, bucket.group_keys(cluster, group), -1), keys)
+    is_same = (index >= 0) & (to_ints(before["status"])[index] == status)
+    return np.where(is_same, to_ints(before["since_ms"])[index], inputs.plan.now_ms)

@@ -5,6 +5,8 @@ from enum import IntEnum
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
+from warren.kafka import samples
+
 RAW_RECORDS = pa.schema(
     [
         ("source", pa.int32()),
@@ -43,38 +45,16 @@ COMMITS = pa.schema(
 )
 """Decoded commits; a tombstone without a topic deletes the whole group."""
 
-OWNERS = pa.schema(
-    [
-        ("cluster", pa.int32()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("owner", pa.string()),
-        ("client_id", pa.string()),
-    ]
-)
+OWNERS = samples.OWNERS.insert(0, pa.field("cluster", pa.int32()))
 """The rows of a group replace all owners that were known of it; a row without a topic only says that they changed."""
 
-SEEDS = pa.schema(
-    [
-        ("cluster", pa.int32()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-    ]
-)
+SEEDS = samples.COMMITTED.insert(0, pa.field("cluster", pa.int32()))
 """Offsets that brokers hold for groups whose commits were not read."""
 
 REJECTS = pa.schema([("cluster", pa.int32()), ("reason", pa.string()), ("count", pa.int64()), ("sample", pa.string())])
 """Records that cannot be decoded, counted by reason, with one sample each."""
 
-TABLES = {
-    TableKind.COMMITS: COMMITS,
-    TableKind.OWNERS: OWNERS,
-    TableKind.REJECTS: REJECTS,
-    TableKind.SEEDS: SEEDS,
-}
+TABLES = {TableKind.COMMITS: COMMITS, TableKind.OWNERS: OWNERS, TableKind.REJECTS: REJECTS, TableKind.SEEDS: SEEDS}
 
 ADDRESSED = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("kind", pa.int32()), ("table", pa.binary())])
 """Whole Arrow tables on their way to a bucket: columns travel through the shuffle as they are, not row by row."""

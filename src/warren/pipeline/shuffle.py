@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from warren.domain.arrays import to_array, to_ints
 from warren.domain.buckets import bucket_of
-from warren.pipeline.columns import to_array, to_ints
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import ADDRESSED, TableKind
 

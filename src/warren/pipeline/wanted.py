@@ -1,32 +1,32 @@
-"""The map step that keeps the groups the configuration wants, and turns keys into names."""
+"""The map step that keeps the groups the configuration wants, names their commits, and decodes who owns what."""
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Codes, Ints, to_array, to_ints
 from warren.domain.matching import is_wanted
-from warren.kafka.records.commits import decode_keys
-from warren.pipeline.columns import to_array, to_ints
-from warren.pipeline.decode import DecodedRecords, concat
-from warren.pipeline.group_metadata import to_owners
+from warren.domain.windows import keep_newest
+from warren.kafka.records.commits import RecordKind, decode_group_names, decode_keys
+from warren.kafka.records.groups import decode_groups
+from warren.kafka.records.rejects import Reject
+from warren.pipeline.decode import DecodedRecords, concat, count_rejects
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.schemas import COMMITS, REJECTS, TableKind
+from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, TableKind
 
-Ints = NDArray[np.int64]
+NEW_PROTOCOL_GROUPS = (3, 17)
+"""Key versions whose record says that a group lives on under a new protocol: KIP-848 and Streams groups."""
+
+Tables = dict[TableKind, pa.Table]
 
 
-def keep_wanted(records: DecodedRecords, plan: CyclePlan) -> dict[TableKind, pa.Table]:
+def keep_wanted(records: DecodedRecords, plan: CyclePlan) -> Tables:
     """Commits, owners and rejects of a task; commits and owners only of wanted groups."""
-    commits = _to_named_commits(records.commits, plan)
-    if not records.metadata:
-        rejects = pa.concat_tables([REJECTS.empty_table(), *records.rejects])
-        return {TableKind.COMMITS: commits, TableKind.REJECTS: rejects}
-    metadata = to_owners(pa.concat_tables(records.metadata), plan)
-    return {
-        TableKind.OWNERS: metadata.owners,
-        TableKind.COMMITS: concat([commits, metadata.tombstones]),
-        TableKind.REJECTS: pa.concat_tables([REJECTS.empty_table(), *records.rejects, *metadata.rejects]),
-    }
+    rejects = pa.concat_tables([REJECTS.empty_table(), *records.rejects])
+    tables = {TableKind.COMMITS: _to_named_commits(records.commits, plan), TableKind.REJECTS: rejects}
+    if records.metadata:
+        for kind, table in _to_owners(pa.concat_tables(records.metadata), plan).items():
+            tables[kind] = concat([tables[kind], table]) if kind in tables else table
+    return tables
 
 
 def _to_named_commits(commits: pa.Table, plan: CyclePlan) -> pa.Table:
@@ -50,6 +50,61 @@ def _to_named_commits(commits: pa.Table, plan: CyclePlan) -> pa.Table:
 def _to_dictionary(names: pa.StringArray, index: Ints) -> pa.DictionaryArray:
     encoded = names.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.take(pa.array(index)).cast(pa.int32()), encoded.dictionary)
+
+
+def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
+    """The owners of groups that changed, tombstones of groups that are gone, and rejects, by the newest metadata."""
+    keys = to_array(raw["key"]).dictionary_encode()
+    index, source, order = to_ints(keys.indices), to_ints(raw["source"]), to_ints(raw["offset"])
+    decoded, names = decode_keys(keys.dictionary), decode_group_names(keys.dictionary)
+    is_newest = keep_newest(source * len(keys.dictionary) + index, order, 1)
+    is_group = decoded.kind[index] == RecordKind.GROUP
+    rows = np.flatnonzero(plan.is_wanted(names, index, source) & is_newest & is_group)
+    values = decode_groups(to_array(raw["value"]).take(pa.array(rows)))
+    group, cluster = names.take(pa.array(index[rows])), plan.source_clusters[source[rows]]
+
+    # A group that moves to a new protocol leaves a tombstone of its old kind, and its commits still count.
+    is_new_protocol = np.isin(decoded.version[index], NEW_PROTOCOL_GROUPS) & ~np.asarray(raw["value"].is_null())
+    distinct = names.dictionary_encode(null_encoding="encode")
+    group_key = source * len(distinct.dictionary) + to_ints(distinct.indices)[index]
+    lives_since = np.full(int(group_key.max(initial=0)) + 1, -1, dtype=np.int64)
+    np.maximum.at(lives_since, group_key[is_new_protocol], order[is_new_protocol])
+    is_gone = values.is_tombstone & (lives_since[group_key[rows]] < order[rows])
+
+    is_readable = (values.reject == Reject.NONE) | (values.reject == Reject.BAD_MEMBER)
+    changed = np.flatnonzero((~values.is_tombstone & is_readable) | is_gone)
+    is_rejected = values.reject > 0
+    rejects = count_rejects(raw, rows[is_rejected], values.reject[is_rejected], plan)
+    return {
+        TableKind.OWNERS: _owner_rows(cluster, group, changed, values.members),
+        TableKind.COMMITS: _group_tombstones(cluster[is_gone], group.filter(pa.array(is_gone)), order[rows[is_gone]]),
+        TableKind.REJECTS: pa.concat_tables([REJECTS.empty_table(), *rejects]),
+    }
+
+
+def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints) -> pa.Table:
+    columns = {
+        "cluster": cluster,
+        "group": group.dictionary_encode(),
+        "topic": pa.nulls(len(group), pa.string()).dictionary_encode(),
+        "partition": np.full(len(group), -1, dtype=np.int32),
+        "offset": np.zeros(len(group), dtype=np.int64),
+        "time_ms": np.zeros(len(group), dtype=np.int64),
+        "order": order,
+        "is_tombstone": np.ones(len(group), dtype=np.bool_),
+    }
+    return pa.table(columns, schema=COMMITS)
+
+
+def _owner_rows(cluster: Codes, group: pa.StringArray, changed: Ints, members: pa.Table) -> pa.Table:
+    """One row without a topic for each group whose owners changed, and one row for each partition they own."""
+    record = to_ints(members["record"])
+    owned = members.filter(pa.array(np.isin(record, changed)))
+    marks = pa.table({"record": changed, "partition": np.full(changed.size, -1, dtype=np.int32)})
+    rows = pa.concat_tables([marks, owned], promote_options="default")
+    record = to_ints(rows["record"])
+    rows = rows.append_column("cluster", pa.array(cluster[record]))
+    return rows.append_column("group", group.take(pa.array(record))).select(OWNERS.names).cast(OWNERS)
 
 
 def keep_wanted_groups(table: pa.Table, plan: CyclePlan) -> pa.Table:

@@ -8,15 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools, Codes, Floats, Ints, SmallInts, to_bools, to_codes, to_ints
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, concat, empty, take_rows
 from warren.pipeline.head_history import HeadHistory, RowHeads
 from warren.pipeline.plan import CyclePlan
 from warren.snapshot.schemas import GROUPS
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 Integers = NDArray[np.integer]
 
 
@@ -29,22 +27,23 @@ class Names:
     def __len__(self) -> int:
         return len(self.values)
 
-    def codes(self, names: pa.StringArray) -> Codes:
-        """The codes of names (nulls give -1); new names are added."""
-        index = pc.index_in(names, value_set=self.values)
-        is_new = pc.and_(pc.is_null(index), pc.is_valid(names))
-        if pc.any(is_new).as_py():
-            self.values = pa.concat_arrays([self.values, pc.unique(names.filter(is_new))])
-            index = pc.index_in(names, value_set=self.values)
-        return pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int32)  # type: ignore[no-any-return]
+    def find(self, names: pa.StringArray | pa.DictionaryArray) -> Codes:
+        """The codes of names; -1 for nulls and for names that are not in the list."""
+        if isinstance(names, pa.DictionaryArray):  # each distinct name is looked up once
+            return _by_index(self.find(names.dictionary), names)
+        return to_codes(pc.index_in(names.cast(pa.string()), value_set=self.values))
 
-    def codes_of_dictionary(self, column: pa.DictionaryArray) -> Codes:
-        """The codes of a dictionary-encoded column; each distinct name is looked up once."""
-        codes = self.codes(column.dictionary.cast(pa.string()))
-        index = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)
-        if codes.size == 0:
-            return np.full(len(column), -1, dtype=np.int32)
-        return np.where(index >= 0, codes[index], -1).astype(np.int32)
+    def codes(self, names: pa.StringArray | pa.DictionaryArray) -> Codes:
+        """The codes of names (nulls give -1); new names are added."""
+        if isinstance(names, pa.DictionaryArray):
+            return _by_index(self.codes(names.dictionary), names)
+        codes = self.find(names)
+        is_new = (codes < 0) & to_bools(names.is_valid())
+        if is_new.any():
+            new = pc.unique(names.filter(pa.array(is_new))).cast(pa.string())
+            self.values = pa.concat_arrays([self.values, new])
+            codes = self.find(names)
+        return codes
 
     def ranks(self) -> Codes:
         """The position of each name in sorted order."""
@@ -52,6 +51,11 @@ class Names:
         ranks = np.empty(order.size, dtype=np.int32)
         ranks[order] = np.arange(order.size, dtype=np.int32)
         return ranks
+
+
+def _by_index(codes: Codes, column: pa.DictionaryArray) -> Codes:
+    """The codes of a column from those of its dictionary; a null has the index -1, which gives the last."""
+    return np.append(codes, np.int32(-1))[to_ints(column.indices)]
 
 
 @dataclass(slots=True)
@@ -64,15 +68,15 @@ class Rows:
     partition: Codes
     owner: Codes
     client_id: Codes
-    status: NDArray[np.int8]
-    reason: NDArray[np.int8]
+    status: SmallInts
+    reason: SmallInts
     since_ms: Ints
     complete: NDArray[np.float32]
     current_lag: Ints
     committed_offset: Ints
     head: Ints
     log_start: Ints
-    trend_floor: NDArray[np.float64]
+    trend_floor: Floats
     windows: Windows
 
     def __len__(self) -> int:
@@ -159,24 +163,23 @@ class WorkingBucket:
         # Keys are only comparable when both sides use the same width.
         width = int(max(partition.max(initial=0), rows.partition.max(initial=0))) + 1
         keys = self._keys(cluster, group, topic, partition, width)
-        located = _search(self._keys(rows.cluster, rows.group, rows.topic, rows.partition, width), keys)
+        located = search(self._keys(rows.cluster, rows.group, rows.topic, rows.partition, width), keys)
         is_new = (located == -1) & may_add
         if is_new.any():
             new_keys, first = np.unique(keys[is_new], return_index=True)
             at = np.flatnonzero(is_new)[first]
             added = new_rows(at.size, rows.windows.intervals)
-            added.cluster, added.group, added.topic = cluster[at], group[at], topic[at]
-            added.partition = partition[at]
+            added.cluster, added.group, added.topic, added.partition = cluster[at], group[at], topic[at], partition[at]
             # Those that may not add a row (a tombstone between two commits) still have to find what others added.
             missing = np.flatnonzero(located == -1)
-            among_new = _search(new_keys, keys[missing])
+            among_new = search(new_keys, keys[missing])
             located[missing] = np.where(among_new >= 0, len(rows) + among_new, -1)
             self.rows = rows.append(added)
             self.is_sorted = False
         return located
 
 
-def _search(keys: Ints, wanted: Ints) -> Ints:
+def search(keys: Ints, wanted: Ints) -> Ints:
     """The index of each wanted key, -1 where there is none."""
     if keys.size == 0:
         return np.full(wanted.size, -1, dtype=np.int64)

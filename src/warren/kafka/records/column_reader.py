@@ -11,12 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from warren.domain.arrays import Bools, Ints, SmallInts, offsets_and_bytes, to_bools
 from warren.kafka.records.rejects import Reject
-from warren.kafka.records.utf8 import is_not_utf8
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.int8]
 
 # Zero bytes after the data: the widest field can be read at any position, and malformed records read zeros there.
 PADDING = 8
@@ -45,7 +41,7 @@ class ColumnReader:
     end: Ints
     truncated: Reject
     row: Ints
-    reject: Codes
+    reject: SmallInts
 
     @classmethod
     def at(cls, data: npt.NDArray[np.uint8], position: Ints, end: Ints, truncated: Reject) -> Self:
@@ -55,7 +51,7 @@ class ColumnReader:
     @classmethod
     def over(cls, column: pa.BinaryArray, truncated: Reject) -> Self:
         """Start at the first byte of each record of a binary column; a null is a record without bytes."""
-        offsets, data = _offsets_and_bytes(column)
+        offsets, data = offsets_and_bytes(column)
         position, end = offsets[:-1] - offsets[0], offsets[1:] - offsets[0]
         if column.null_count:
             end = np.where(is_null(column), position, end)
@@ -228,20 +224,18 @@ def _to_strings(data: npt.NDArray[np.uint8], span: FieldSpan, is_selected: Bools
     try:
         return strings.cast(pa.string()), np.zeros(count, np.bool_)
     except pa.ArrowInvalid:
-        is_bad = is_not_utf8(*_offsets_and_bytes(strings))
+        is_bad = np.array([not _is_utf8(value) for value in strings.to_pylist()], np.bool_)
         valid = pieces.take(pa.array(index, mask=~is_given | is_bad))
         return valid.cast(pa.string()), is_bad
 
 
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        return value is None or value.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
 def is_null(column: pa.Array) -> Bools:
     """Which records of a column are null."""
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _offsets_and_bytes(column: pa.BinaryArray) -> tuple[Ints, npt.NDArray[np.uint8]]:
-    _, offsets, data = column.buffers()
-    dtype = np.int64 if pa.types.is_large_binary(column.type) else np.int32
-    if offsets is None or not len(column):
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    bounds = np.frombuffer(offsets, dtype)[column.offset : column.offset + len(column) + 1]
-    return bounds.astype(np.int64), np.frombuffer(data or b"", np.uint8)
+    return to_bools(column.is_null())

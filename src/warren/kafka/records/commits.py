@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from warren.kafka.records.column_reader import Bools, Codes, ColumnReader, FieldSpan, Ints, is_null, split_versions
+from warren.domain.arrays import Bools, Ints, SmallInts
+from warren.kafka.records.column_reader import ColumnReader, FieldSpan, is_null, split_versions
 from warren.kafka.records.rejects import Reject
 
 # The end of the year 9999: later times cannot be formatted, and may overflow when added to.
@@ -44,12 +45,12 @@ _KIND_OF_VERSION[:3] = RecordKind.COMMIT, RecordKind.COMMIT, RecordKind.GROUP
 class Keys:
     """Decoded keys; COMMIT and GROUP have a group, only COMMIT a topic and a partition (else null and -1)."""
 
-    kind: Codes
+    kind: SmallInts
     version: npt.NDArray[np.int16]
     group: pa.StringArray
     topic: pa.StringArray
     partition: npt.NDArray[np.int32]
-    reject: Codes
+    reject: SmallInts
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class CommitValues:
 
     offset: Ints
     time_ms: Ints
-    reject: Codes
+    reject: SmallInts
     is_tombstone: Bools
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from warren.kafka.records.column_reader import Bools, Codes, ColumnReader, FieldSpan, Ints, int32_at, split_versions
+from warren.domain.arrays import Bools, Ints, SmallInts
+from warren.kafka.records.column_reader import ColumnReader, FieldSpan, int32_at, split_versions
 from warren.kafka.records.rejects import Reject
 from warren.kafka.samples import OWNERS
 
@@ -29,7 +30,7 @@ class GroupValues:
     A record rejected with BAD_MEMBER keeps its other members; a record rejected for another reason has none.
     """
 
-    reject: Codes
+    reject: SmallInts
     is_tombstone: Bools
     members: pa.Table
 

@@ -1,20 +1,21 @@
-"""Steps that drop what was deleted on request: commits from before the deletion of their group do not count."""
+"""Steps that drop rows and slots: of clusters that start over, of groups deleted on request, of what has expired."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from warren.domain.windows import NEVER, drop_until
-from warren.pipeline.columns import to_bools, to_ints
+from warren.domain.arrays import Bools, Ints, to_bools, to_ints
+from warren.domain.windows import NEVER, UNKNOWN, drop_until
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
-from warren.snapshot.requests import PipelineRequest
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+
+def drop_restarted_clusters(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop the rows of clusters whose offsets topic is another log now: it is read again from its start."""
+    restarted = [index for index, cluster in enumerate(inputs.plan.clusters) if cluster.is_restarted]
+    if restarted:
+        bucket.keep(~np.isin(bucket.rows.cluster, restarted))
+    return bucket
 
 
 def drop_deleted_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
@@ -44,6 +45,20 @@ def drop_deleted_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> Work
     return bucket
 
 
+def drop_expired(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop partitions that a tombstone emptied, whose topic was deleted, or that are silent for `expire-group`."""
+    plan, rows = inputs.plan, bucket.rows
+    has_commit, last_ms = rows.windows.count > 0, rows.windows.time_ms[:, -1]
+    is_expired = has_commit & (last_ms < plan.now_ms - plan.expire_ms)
+    is_expired |= ~has_commit & (rows.committed_offset == UNKNOWN) & (rows.owner <= 0)
+    for index, cluster in enumerate(plan.clusters):
+        for topic, deleted_at_ms in cluster.deleted_topics:
+            is_deleted = (rows.cluster == index) & (rows.topic == bucket.topics.find(pa.array([topic]))[0])
+            is_expired |= is_deleted & (last_ms <= deleted_at_ms + cluster.skew_ms)
+    bucket.keep(~is_expired)
+    return bucket
+
+
 @dataclass(frozen=True, slots=True)
 class _DeletedRows:
     """The rows that deletions name, with the index of the deletion of their group and of their topic, or -1."""
@@ -62,8 +77,8 @@ def _find_deleted(bucket: WorkingBucket, inputs: BucketInputs) -> _DeletedRows |
         return None
     index_of = {cluster.name: index for index, cluster in enumerate(inputs.plan.clusters)}
     cluster = np.array([index_of.get(deletion.cluster, -1) for deletion in deletions])
-    group = _codes(deletions, lambda deletion: deletion.group, bucket.groups.values)
-    topic = _codes(deletions, lambda deletion: deletion.topic, bucket.topics.values)
+    group = bucket.groups.find(pa.array([deletion.group for deletion in deletions], pa.string()))
+    topic = bucket.topics.find(pa.array([deletion.topic for deletion in deletions], pa.string()))
     is_whole_group = np.array([deletion.topic is None for deletion in deletions])
     is_known = (cluster >= 0) & (group >= 0)
     is_named = np.zeros(len(bucket.groups) + 1, dtype=np.bool_)
@@ -79,23 +94,11 @@ def _find_deleted(bucket: WorkingBucket, inputs: BucketInputs) -> _DeletedRows |
     by_group = _newest(row_groups, keys, asked_at_ms, is_known & is_whole_group)
     is_topic = is_known & ~is_whole_group & (topic >= 0)
     by_topic = _newest(row_groups * topics + rows.topic[named], keys * topics + topic, asked_at_ms, is_topic)
-    until_ms = np.maximum(
-        np.where(by_group >= 0, asked_at_ms[by_group], NEVER), np.where(by_topic >= 0, asked_at_ms[by_topic], NEVER)
-    )
+    # The last one, which the index -1 gives, is of no deletion.
+    times_ms = np.append(asked_at_ms, NEVER)
+    until_ms = np.maximum(times_ms[by_group], times_ms[by_topic])
     is_deleted = until_ms != NEVER
     return _DeletedRows(named[is_deleted], by_group[is_deleted], by_topic[is_deleted], until_ms[is_deleted])
-
-
-def _codes(
-    deletions: Sequence[PipelineRequest], name: Callable[[PipelineRequest], str | None], names: pa.StringArray
-) -> Ints:
-    """The codes of what deletions name; -1 for a name that this bucket does not have."""
-    wanted = pa.array([name(deletion) for deletion in deletions], pa.string())
-    distinct = wanted.drop_null().unique()
-    index = pc.index_in(names, value_set=distinct)
-    codes = np.full(len(distinct) + 1, -1, dtype=np.int64)
-    codes[index.drop_null().to_numpy()] = np.flatnonzero(pc.is_valid(index).to_numpy(zero_copy_only=False))
-    return codes[to_ints(pc.index_in(wanted, value_set=distinct))]
 
 
 def _newest(row_keys: Ints, keys: Ints, asked_at_ms: Ints, is_candidate: Bools) -> Ints:

@@ -1,10 +1,11 @@
 """Exactly the strings that Python cannot decode are reported."""
 
-import numpy as np
+import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warren.kafka.records.utf8 import is_not_utf8
+from warren.kafka.records.column_reader import ColumnReader, FieldSpan
+from warren.kafka.records.rejects import Reject
 
 # A busy machine must not fail a test.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,6 +27,7 @@ def is_bad(raw: bytes) -> bool:
 @unhurried
 @given(st.lists(st.one_of(tricky, truncated, st.text(max_size=6).map(str.encode), st.binary(max_size=6)), max_size=20))
 def test_strings_that_python_cannot_decode_are_not_utf8(strings: list[bytes]) -> None:
-    data = np.frombuffer(b"??" + b"".join(strings), np.uint8)
-    offsets = 2 + np.cumsum([0, *map(len, strings)])
-    assert is_not_utf8(offsets, data).tolist() == [is_bad(raw) for raw in strings]
+    reader = ColumnReader.over(pa.array(strings, pa.binary()), Reject.VALUE_TRUNCATED)
+    decoded = reader.strings(FieldSpan(reader.position, reader.end - reader.position))
+    assert (reader.reject == Reject.BAD_UTF8).tolist() == [is_bad(raw) for raw in strings]
+    assert decoded.to_pylist() == [None if is_bad(raw) else raw.decode() for raw in strings]
