@@ -27,7 +27,7 @@ from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
 from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics
+from warren.demo.workload.topics import create_topics
 from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample

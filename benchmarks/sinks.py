@@ -18,7 +18,7 @@ from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
 from warren.delivery.sink_status import read_status, sink_folder
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics
+from warren.demo.workload.topics import create_topics
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter

@@ -18,7 +18,7 @@ from tests.kit.warrens import wait_for
 from warren.cli import main
 from warren.config import load
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics, fill_topic
+from warren.demo.workload.topics import create_topics, fill_topic
 
 READMES = ("README.md", "README.ko.md")
 SHOWN_PORT, SHOWN_BROKER = "8000", "localhost:9092"

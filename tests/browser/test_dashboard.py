@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, ViewportSize, exp
 
 from tests.kit.browsers import a_browser, barriers, picture
 from tests.kit.demos import Demo, running_demo
-from warren.demo.workload import Healthy
+from warren.demo.workload.consuming_groups import Healthy
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -10,31 +10,15 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.kit.workloads import expected_status, heads, wait_for_commits
 from warren.demo.broker import Kafka
-from warren.demo.workload import (
-    AssignOnly,
-    Bursty,
-    CatchingUp,
-    ConsumerGroup,
-    Healthy,
-    Kip848,
-    Pair,
-    Producer,
-    Rewinding,
-    Slow,
-    Stalled,
-    Stopped,
-    Transactional,
-    WorkloadThread,
-    create_topics,
-    fill_topic,
-    heads,
-    stop_all,
-)
-from warren.demo.workload.committing_groups import rewound_offset
+from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled, rewound_offset
+from warren.demo.workload.consumer_group import ConsumerGroup
+from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped, Transactional
 from warren.demo.workload.demo_workload import demo_workload
-from warren.demo.workload.producer import messages_due
-from warren.demo.workload.topics import admin
+from warren.demo.workload.producer import Producer, messages_due
+from warren.demo.workload.thread import WorkloadThread, stop_all
+from warren.demo.workload.topics import admin, create_topics, fill_topic
 from warren.errors import DemoError
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 
@@ -164,8 +148,8 @@ def run(kafka: Kafka) -> WorkloadRun:
             for name in ("kip848", "assign-only"):
                 members[name] = members_of(kafka.bootstrap, groups[name].group)
             for name in ("healthy", "slow", "stalled", "transactional"):
-                groups[name].wait_for_commits(2 * INTERVALS)
-            groups["rewinding"].wait_for_commits(3 * INTERVALS)
+                wait_for_commits(groups[name], 2 * INTERVALS)
+            wait_for_commits(groups["rewinding"], 3 * INTERVALS)
             pair = groups["pair"]
             assert isinstance(pair, Pair)
             wait_until(lambda: pair.rebalances >= 3, "three rebalances")
@@ -276,7 +260,7 @@ def test_a_stopped_group_that_is_started_again_continues_where_it_was(run: Workl
     stopped = run.groups["left"]
     before = stopped.commits
     with stopped:
-        stopped.wait_for_commits(before + 1)
+        wait_for_commits(stopped, before + 1)
         wait_until(lambda: stopped.committed == run.heads, "the rest is read")
 
 
@@ -318,7 +302,7 @@ def test_the_demo_has_a_group_of_every_kind() -> None:
         *(Healthy, Kip848, Bursty, Stopped, Pair, Transactional),
         *(Slow, CatchingUp, Stalled, Rewinding, AssignOnly),
     }
-    assert {group.expected_group_status for group in workload.groups} == {"OK", "WARN", "ERR"}
+    assert {expected_status(group) for group in workload.groups} == {"OK", "WARN", "ERR"}
     assert len({group.group for group in workload.groups}) == len(workload.groups)
 
 

@@ -19,7 +19,11 @@ from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import Client, group_path
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
 from warren.demo.broker import Kafka
-from warren.demo.workload import Healthy, Producer, Stalled, create_topics, fill_topic, stop_all
+from warren.demo.workload.committing_groups import Stalled
+from warren.demo.workload.consuming_groups import Healthy
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import stop_all
+from warren.demo.workload.topics import create_topics, fill_topic
 
 pytestmark = pytest.mark.timeout(600)
 

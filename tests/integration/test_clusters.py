@@ -12,17 +12,12 @@ import pytest
 from tests.kit.reference import Reference, assert_windows_equal, read_topic
 from tests.kit.warrens import Recorder, Sections, Seen, WarrenRun, sections_for
 from warren.demo.broker import Kafka
-from warren.demo.workload import (
-    ConsumerGroup,
-    Healthy,
-    Producer,
-    Slow,
-    Stalled,
-    WorkloadThread,
-    create_topics,
-    fill_topic,
-    stop_all,
-)
+from warren.demo.workload.committing_groups import Slow, Stalled
+from warren.demo.workload.consumer_group import ConsumerGroup
+from warren.demo.workload.consuming_groups import Healthy
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import WorkloadThread, stop_all
+from warren.demo.workload.topics import create_topics, fill_topic
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -12,25 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.kit.warrens import Recorder, Seen, WarrenRun, recorded, sections_for, wait_for
+from tests.kit.workloads import expected_status, fill_in_transaction, settles_after_s
 from warren.demo.broker import Kafka
-from warren.demo.workload import (
-    AssignOnly,
-    Bursty,
-    CatchingUp,
-    ConsumerGroup,
-    Healthy,
-    Kip848,
-    Pair,
-    Producer,
-    Rewinding,
-    Slow,
-    Stalled,
-    Stopped,
-    Transactional,
-    create_topics,
-    fill_topic,
-    stop_all,
-)
+from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
+from warren.demo.workload.consumer_group import ConsumerGroup
+from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped, Transactional
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import stop_all
+from warren.demo.workload.topics import create_topics, fill_topic
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -149,8 +138,8 @@ def observe(kafka: Kafka, home: Path, for_s: float) -> Played:
     groups = {**busy_groups(kafka.bootstrap), **quiet_groups(kafka.bootstrap)}
     with playing(kafka.bootstrap, home, groups) as record, Journal(groups["healthy 1 s"]) as journal:
         began = time.time()
-        fill_topic(kafka.bootstrap, LEDGER, 50, in_transaction=True)
-        settles = max(group.settles_after_s(10, TRIGGER_S) for group in groups.values())
+        fill_in_transaction(kafka.bootstrap, LEDGER, 50)
+        settles = max(settles_after_s(group, 10, TRIGGER_S) for group in groups.values())
         assert settles < for_s
         wait_for(
             lambda: (found := record.seen) and found[-1].manifest.now_ms >= (began + for_s) * 1000,
@@ -217,7 +206,7 @@ def test_a_group_shows_its_worst_partition_as_burrow_does(played: Played) -> Non
     for name, behaviour in played.groups.items():
         if name != "1 % too slow":
             shown = last.groups["local", behaviour.group]["status"]
-            assert shown == numbers[behaviour.expected_group_status], name
+            assert shown == numbers[expected_status(behaviour)], name
 
 
 def test_the_marker_of_a_transaction_is_no_lag(played: Played) -> None:

@@ -15,17 +15,12 @@ from tests.kit.kafka import create_timed_topics
 from tests.kit.reference import Reference, assert_windows_equal, read_topic
 from tests.kit.warrens import Recorder, Seen, WarrenRun, sections_for, wait_for
 from warren.demo.broker import Kafka
-from warren.demo.workload import (
-    AssignOnly,
-    ConsumerGroup,
-    Healthy,
-    Pair,
-    Producer,
-    Slow,
-    Transactional,
-    create_topics,
-    stop_all,
-)
+from warren.demo.workload.committing_groups import AssignOnly, Slow
+from warren.demo.workload.consumer_group import ConsumerGroup
+from warren.demo.workload.consuming_groups import Healthy, Pair, Transactional
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import stop_all
+from warren.demo.workload.topics import create_topics
 from warren.domain.windows import UNKNOWN
 
 pytestmark = pytest.mark.timeout(1200)

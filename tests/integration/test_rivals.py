@@ -18,7 +18,9 @@ from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import Sections, WarrenRun, sections_for, wait_for
 from tests.kit.zookeeper import ZooKeeperServer
 from warren.demo.broker import Kafka
-from warren.demo.workload import Producer, create_topics, stop_all
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import stop_all
+from warren.demo.workload.topics import create_topics
 from warren.incidents.store.database import open_read_only
 from warren.incidents.store.reader import IncidentQuery, read_incidents, read_leadership
 

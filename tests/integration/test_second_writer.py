@@ -8,7 +8,9 @@ import pytest
 from tests.kit.reference import Reference, assert_windows_equal, read_topic
 from tests.kit.warrens import Recorder, Seen, WarrenRun, sections_for
 from warren.demo.broker import Kafka
-from warren.demo.workload import Healthy, Producer, create_topics
+from warren.demo.workload.consuming_groups import Healthy
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.topics import create_topics
 
 pytestmark = pytest.mark.timeout(600)
 

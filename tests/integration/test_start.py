@@ -14,7 +14,11 @@ from tests.kit.records import commit_key, commit_value
 from tests.kit.reference import read_topic, windows_of
 from tests.kit.warrens import Recorder, Seen, WarrenRun, sections_for, see, wait_for
 from warren.demo.broker import Kafka
-from warren.demo.workload import Healthy, Producer, Stalled, create_topics, fill_topic, stop_all
+from warren.demo.workload.committing_groups import Stalled
+from warren.demo.workload.consuming_groups import Healthy
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import stop_all
+from warren.demo.workload.topics import create_topics, fill_topic
 from warren.domain.rules import Reason
 from warren.domain.windows import UNKNOWN
 from warren.kafka.records.commits import RecordKind, decode_keys

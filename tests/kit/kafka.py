@@ -7,8 +7,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.cimpl import NewTopic
 
 from tests.kit.warrens import wait_for
-from warren.demo.workload import create_topics
-from warren.demo.workload.topics import admin
+from warren.demo.workload.topics import admin, create_topics
 
 _COORDINATOR_NOT_READY = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

@@ -16,7 +16,7 @@ from tests.sinks.test_encode import AT_MS, ODD, points
 from tests.sinks.test_verdict_changes import OK, STALL, WARN
 from warren.config.sinks import KafkaSink
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics
+from warren.demo.workload.topics import create_topics
 from warren.errors import BusyError
 from warren.sinks.kafka import HEADER, KafkaWriter
 from warren.sinks.spool import RequestSpool

@@ -19,7 +19,7 @@ from warren.config import Cluster
 from warren.config.sinks import InfluxSink, KafkaSink
 from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics
+from warren.demo.workload.topics import create_topics
 from warren.sinks.process import sinks
 from warren.snapshot.reader import SnapshotReader
 

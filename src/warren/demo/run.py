@@ -18,8 +18,9 @@ from rich.live import Live
 
 from warren.demo.broker import Kafka
 from warren.demo.child_process import ChildProcess, last_lines
-from warren.demo.workload import Stalled, stop_all
+from warren.demo.workload.committing_groups import Stalled
 from warren.demo.workload.demo_workload import DemoWorkload, create_demo_topics, demo_workload
+from warren.demo.workload.thread import stop_all
 from warren.errors import DemoError, NoSnapshot, SnapshotError
 from warren.report import groups_table, open_snapshot, worst_first
 from warren.snapshot.reader import Snapshot, status_name

@@ -14,7 +14,7 @@ from tests.kit.plans import cluster_state
 from tests.kit.reference import read_topic
 from tests.kit.warrens import sections_for, to_toml
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics, fill_topic
+from warren.demo.workload.topics import create_topics, fill_topic
 from warren.sinks.lake.commits import offsets_topics_of
 from warren.sinks.lake.query import lake_views
 from warren.sinks.lake.tables import LakeTable

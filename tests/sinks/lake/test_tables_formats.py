@@ -10,7 +10,7 @@ from tests.kit.lakes import ask
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
 from warren.delivery.sink_status import SinkStatus, read_status
 from warren.demo.broker import Kafka
-from warren.demo.workload import create_topics, fill_topic
+from warren.demo.workload.topics import create_topics, fill_topic
 
 pytestmark = pytest.mark.timeout(900)
 

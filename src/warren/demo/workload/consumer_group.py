@@ -1,16 +1,13 @@
-"""What all consumer groups of the workload have in common: a topic, counted commits and expected verdicts."""
+"""What all consumer groups of the workload have in common: a topic and counted commits."""
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from warren.demo.workload.thread import CLIENT_LOG, WorkloadThread
 from warren.demo.workload.topics import client_config
-from warren.errors import DemoError
 
 MAX_POLL_S = 0.2
 """The longest time that a consumer waits for messages, and so how soon it notices `stop()`."""
@@ -19,12 +16,7 @@ REQUEST_TIMEOUT_S = 10.0
 
 @dataclass(eq=False, repr=False)
 class ConsumerGroup(WorkloadThread):
-    """A consumer group on one topic that commits every `commit_every_s`, in the way its class defines.
-
-    `expected` is the verdict of its partitions once it has settled; before, it may be OK as well.
-    """
-
-    expected: ClassVar[str] = "OK"
+    """A consumer group on one topic that commits every `commit_every_s`, in the way its class defines."""
 
     bootstrap: str
     topic: str
@@ -34,7 +26,7 @@ class ConsumerGroup(WorkloadThread):
     client_id: str = ""
     commits: int = field(init=False, default=0)
     """How many times it has committed, all partitions in one commit."""
-    _changed: threading.Condition = field(init=False, default_factory=threading.Condition)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _committed: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -46,33 +38,10 @@ class ConsumerGroup(WorkloadThread):
         return f"{type(self).__name__} group {self.group}"
 
     @property
-    def expected_group_status(self) -> str:
-        """The status of the group once it has settled: STOP, STALL and REWIND of a partition are ERR of the group."""
-        return "ERR" if self.expected in ("STOP", "STALL", "REWIND") else self.expected
-
-    @property
     def committed(self) -> dict[int, int]:
         """The last offset that Kafka acknowledged for each partition."""
-        with self._changed:
+        with self._lock:
             return dict(self._committed)
-
-    def wait_for_commits(self, count: int, timeout_s: float = 60.0) -> None:
-        """Wait until it has committed so many times since it was created."""
-        deadline = time.monotonic() + timeout_s
-        with self._changed:
-            while self.commits < count:
-                self.check()
-                if time.monotonic() > deadline:
-                    raise DemoError(f"{self.name}: {self.commits} of {count} commits within {timeout_s:g} s")
-                self._changed.wait(MAX_POLL_S)
-
-    def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
-        """How long after its start the verdict is the `expected` one, for windows of so many commits.
-
-        `trigger_s` is the time between two head samples. The sampling error adds to it: a rise that is small compared
-        with what is produced between two samples takes longer to be distinguished from noise.
-        """
-        return 0.0 if self.expected == "OK" else (intervals + 1) * self.commit_every_s + 2 * trigger_s
 
     def _session(self) -> None:
         consumer = self._consumer()
@@ -116,10 +85,9 @@ class ConsumerGroup(WorkloadThread):
         self._count_commit(offsets)
 
     def _count_commit(self, offsets: Mapping[int, int]) -> None:
-        with self._changed:
+        with self._lock:
             self._committed.update(offsets)
             self.commits += 1
-            self._changed.notify_all()
 
     def _topic_partitions(self, offsets: Mapping[int, int]) -> list[TopicPartition]:
         return [TopicPartition(self.topic, partition, offset) for partition, offset in offsets.items()]

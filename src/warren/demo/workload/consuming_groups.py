@@ -1,14 +1,15 @@
 """Groups that consume all messages and keep up; they differ in how they commit and how they end."""
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from warren.demo.workload.consumer_group import MAX_POLL_S, ConsumerGroup
-from warren.demo.workload.thread import Schedule, stop_all
+from warren.demo.workload.consumer_group import MAX_POLL_S, REQUEST_TIMEOUT_S, ConsumerGroup
+from warren.demo.workload.thread import CLIENT_LOG, Schedule, is_fatal, stop_all
+from warren.demo.workload.topics import PAYLOAD, client_config
 
 _MAX_MESSAGES_PER_POLL = 5_000
 
@@ -99,15 +100,9 @@ class Stopped(Healthy):
     notices when the session times out. `start()` brings it back.
     """
 
-    expected: ClassVar[str] = "STOP"
-
     healthy_s: float = 15.0
     leaves: bool = False
     _ends_at: float | None = field(init=False, default=None)
-
-    def settles_after_s(self, intervals: int = 10, trigger_s: float = 10.0) -> float:
-        """After the healthy time, a silent window, and a head history that has moved past its last commit."""
-        return self.healthy_s + intervals * max(self.commit_every_s, trigger_s) + 2 * trigger_s
 
     def _reset(self) -> None:
         self._ends_at = None
@@ -174,3 +169,85 @@ class _PairMember(Healthy):
     def _count_commit(self, offsets: Mapping[int, int]) -> None:
         super()._count_commit(offsets)
         self.pair._count_commit(offsets)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Transactional(Healthy):
+    """Writes one message to `output` per message it consumes, in a transaction with its offsets: always OK.
+
+    It aborts every `abort_every`-th transaction after sending its offsets, and consumes those messages again.
+    """
+
+    output: str
+    abort_every: int = 4
+    transactions: int = field(init=False, default=0)
+    """How many transactions it has committed or aborted."""
+    aborted: int = field(init=False, default=0)
+    """How many of them it aborted on purpose."""
+    _restart_positions: dict[int, int] = field(init=False, default_factory=dict)
+    _unwritten: int = field(init=False, default=0)
+
+    def _work(self, consumer: Consumer) -> None:
+        self._restart_positions = {}
+        self._unwritten = 0
+        self._producer = Producer(
+            {
+                **client_config(self.bootstrap, self.client_id),
+                "transactional.id": f"{self.group}:{self.topic}",
+                "transaction.timeout.ms": 10_000,
+                "linger.ms": 5,
+            },
+            logger=CLIENT_LOG,
+        )
+        self._producer.init_transactions(REQUEST_TIMEOUT_S)
+        super()._work(consumer)
+
+    def _consume(self, consumer: Consumer, timeout_s: float) -> int:
+        count = super()._consume(consumer, timeout_s)
+        self._unwritten += count
+        return count
+
+    def _commit_positions(self, consumer: Consumer) -> None:
+        if not self._positions:
+            return
+        producer = self._producer
+        is_aborted = (self.transactions + 1) % self.abort_every == 0
+        offsets = dict(self._positions)
+        producer.begin_transaction()
+        try:
+            producer.produce_batch(self.output, [{"value": PAYLOAD}] * self._unwritten)
+            producer.send_offsets_to_transaction(
+                self._topic_partitions(offsets), consumer.consumer_group_metadata(), REQUEST_TIMEOUT_S
+            )
+            if is_aborted:
+                producer.flush(REQUEST_TIMEOUT_S)
+                producer.abort_transaction(REQUEST_TIMEOUT_S)
+            else:
+                producer.commit_transaction(REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            if not is_fatal(error):
+                producer.abort_transaction(REQUEST_TIMEOUT_S)
+                self._consume_again(consumer)
+            raise
+        self.transactions += 1
+        if is_aborted:
+            self.aborted += 1
+            self._consume_again(consumer)
+        else:
+            self._restart_positions.update(offsets)
+            self._unwritten = 0
+            self._count_commit(offsets)
+
+    def _consume_again(self, consumer: Consumer) -> None:
+        self._unwritten = 0
+        for partition in self._positions:
+            self._positions[partition] = self._restart_positions[partition]
+            with contextlib.suppress(KafkaException):
+                consumer.seek(TopicPartition(self.topic, partition, self._positions[partition]))
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        super()._on_assign(consumer, partitions)
+        self._restart_positions.update({tp.partition: self._positions[tp.partition] for tp in partitions})
+
+    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
+        """Nothing: offsets are committed in transactions only, and none is open during a rebalance."""

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
 from warren.demo.workload.consumer_group import ConsumerGroup
-from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped
+from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped, Transactional
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.topics import create_topics, fill_topic
-from warren.demo.workload.transactional_group import Transactional
 
 _PARTITIONS = {"orders": 3, "payments": 3, "payments-settled": 3, "clicks": 6}
 _ORDERS_RATE = 300.0

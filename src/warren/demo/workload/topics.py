@@ -1,9 +1,9 @@
-"""Creates and fills the topics of a workload, and reads their heads."""
+"""Creates and fills the topics of a workload."""
 
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -63,38 +63,16 @@ def count_partitions(client: AdminClient | Producer | Consumer, topic: str, *, t
     return len(metadata.partitions)
 
 
-def fill_topic(
-    bootstrap: str, topic: str, per_partition: int, *, in_transaction: bool = False, timeout_s: float = 60.0
-) -> None:
-    """Write so many messages to each partition of a topic, in one transaction or without."""
+def fill_topic(bootstrap: str, topic: str, per_partition: int, timeout_s: float = 60.0) -> None:
+    """Write so many messages to each partition of a topic."""
     settings = {
         **client_config(bootstrap, "warren-demo-fill"),
         "linger.ms": 20,
         "queue.buffering.max.messages": 10_000_000,
     }
-    if in_transaction:
-        settings["transactional.id"] = f"warren-demo-fill-{topic}"
     producer = Producer(settings, logger=CLIENT_LOG)
-    if in_transaction:
-        producer.init_transactions(timeout_s)
-        producer.begin_transaction()
     messages = [{"value": PAYLOAD}] * per_partition
     for partition in range(count_partitions(producer, topic)):
         producer.produce_batch(topic, messages, partition=partition)
     if left := producer.flush(timeout_s):
         raise DemoError(f"{left} messages for {topic} were not written within {timeout_s:g} s")
-    if in_transaction:
-        producer.commit_transaction(timeout_s)
-
-
-def heads(bootstrap: str, topic: str, *, timeout_s: float = 10.0) -> dict[int, int]:
-    """The head of each partition of a topic: the offset that its next message gets."""
-    config = {**client_config(bootstrap, "warren-demo-heads"), "group.id": "warren-demo-heads"}
-    consumer = Consumer(config, logger=CLIENT_LOG)
-    try:
-        return {
-            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=timeout_s)[1]
-            for partition in range(count_partitions(consumer, topic))
-        }
-    finally:
-        consumer.close()
