@@ -16,8 +16,9 @@ from tests.kit.receivers import receiving
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.demo.broker import Kafka
 from warren.domain.status import Status
+from warren.incidents.model import NotifierPolicy
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.routing import NotificationRouter, NotifierFilter
+from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.replicated import ReplicatedStore
 from warren.notify.notifiers import delivering
@@ -49,7 +50,7 @@ def _process_all(kafka: Kafka, *, is_replicated: bool, storm: int) -> dict[str, 
             scene.incident_store = ReplicatedStore(scene.root, changelog)
             scene.incident_store.take_over()
         scene.pipeline = IncidentPipeline(
-            scene.incident_store, scene.store, 30, NotificationRouter([NotifierFilter.of(hook)])
+            scene.incident_store, scene.store, 30, NotificationRouter([NotifierPolicy.of(hook)])
         )
         opened_s = _process_s(scene, STALL, 0)
         unchanged_s = _process_s(scene, STALL, 10)

@@ -16,7 +16,7 @@ from tests.deploy.trouble import (
     SHIPPED,
     STALLED,
     TroubledTown,
-    letters,
+    pending_notifications,
     quick_alertmanager,
     quick_settings,
     sink_in_trouble,
@@ -163,7 +163,7 @@ def test_every_alert_fires_on_what_a_real_warren_exposes(tmp_path: Path) -> None
     town.live(BEFORE + AFTER)
     town.tell(**troubles(rejected=1))
     sink_in_trouble(town.data, lost=0)
-    letters(town.data)
+    pending_notifications(town.data)
     at_once = {
         "KafkaConsumerGroupErr", "KafkaConsumerGroupWarn", "KafkaManyConsumerGroupsBad",
         "KafkaPartitionsStopped", "KafkaPartitionsStalled", "KafkaPartitionsRewound",
@@ -183,7 +183,7 @@ def test_every_alert_fires_on_what_a_real_warren_exposes(tmp_path: Path) -> None
             assert not prometheus.firing().keys() & (later | at_last)
             town.live(2)
             sink_in_trouble(town.data, lost=2)
-            letters(town.data, is_first_refused=True)
+            pending_notifications(town.data, is_first_refused=True)
             town.tell(**troubles(rejected=4))
             waited_for(prometheus, at_once | later)
             within(

@@ -102,26 +102,26 @@ def sink_in_trouble(data: Path, lost: int) -> None:
     )
 
 
-def letters(data: Path, *, is_first_refused: bool = False) -> None:
-    """Letters that nobody takes, the first of them for good."""
-    book = IncidentStore(data)
+def pending_notifications(data: Path, *, is_first_refused: bool = False) -> None:
+    """Notifications that the receiver does not take; the first of them may be refused for good."""
+    store = IncidentStore(data)
     try:
         opened = sample_notification("hook", Event.OPEN)
         if not is_first_refused:
-            book.write(StoreUpdate(notifications=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)]))
+            store.write(StoreUpdate(notifications=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)]))
             return
 
         def refuse(_: Notification) -> None:
             raise RefusedError("no")
 
-        NotifierDelivery("hook", book, refuse).deliver_next()
+        NotifierDelivery("hook", store, refuse).deliver_next()
     finally:
-        book.close()
+        store.close()
 
 
-def quick_settings(place: Path, target: str, alertmanager: str = "") -> Path:
+def quick_settings(folder: Path, target: str, alertmanager: str = "") -> Path:
     """The shipped prometheus.yml and its rules, as they are but for addresses and how long everything takes."""
-    (place / "rules").mkdir(parents=True)
+    (folder / "rules").mkdir(parents=True)
     for file in RULES:
         rules = yaml.safe_load(file.read_text())
         for group in rules["groups"]:
@@ -129,15 +129,15 @@ def quick_settings(place: Path, target: str, alertmanager: str = "") -> Path:
             for rule in group["rules"]:
                 if "for" in rule:
                     rule["for"] = "1s"
-        (place / "rules" / file.name).write_text(yaml.safe_dump(rules))
+        (folder / "rules" / file.name).write_text(yaml.safe_dump(rules))
     settings = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
     settings["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     settings["scrape_configs"][0]["static_configs"][0]["targets"] = [target.removeprefix("http://")]
     settings["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"] = (
         [alertmanager.removeprefix("http://")] if alertmanager else []
     )
-    (place / "prometheus.yml").write_text(yaml.safe_dump(settings))
-    return place / "prometheus.yml"
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
+    return folder / "prometheus.yml"
 
 
 def quick_alertmanager(webhook: Path) -> str:

@@ -1,6 +1,6 @@
 """Decisions, as courses of verdicts: at each time the verdict of a group, and the notifications that are due."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
@@ -9,7 +9,7 @@ import pytest
 
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.model import MAX_CHANGES, Decision, GroupState, Incident, NotifierPolicy
+from warren.incidents.model import MAX_CHANGES, Decision, Incident, Notified, NotifierPolicy
 
 OK, WARN, ERR, GONE, UNKNOWN = Status.OK, Status.WARN, Status.ERR, Status.NOTFOUND, None
 MINUTE = 60_000
@@ -29,22 +29,23 @@ class GroupCourse:
 
     def __init__(self, *policies: NotifierPolicy) -> None:
         self.policies = policies
-        self.state = GroupState()
+        self.incident: Incident | None = None
+        self.reported: Mapping[str, Notified] = {}
         self.closed: list[Incident] = []
         self.keys: list[tuple[str, str, int]] = []
         self._ids = count(1)
 
     def judge(self, now_ms: int, status: Status | None, *, is_silenced: bool = False) -> Decision:
-        before = self.state.incident
         decision = decide(
-            self.state, ("c", "g"), status, self.policies, now_ms, lambda: f"id-{next(self._ids)}",
+            ("c", "g"), self.incident, self.reported, status, self.policies, now_ms, lambda: f"id-{next(self._ids)}",
             is_silenced=is_silenced,
         )  # fmt: skip
-        self.state = decision.state
-        incident = decision.closed or decision.state.incident or before
+        incident = decision.incident
         self.keys += [(incident.id if incident else "", due.notifier, due.sequence) for due in decision.due]
-        if decision.closed:
-            self.closed.append(decision.closed)
+        if incident and incident.closed_ms is not None:
+            self.closed.append(incident)
+        is_open = incident is not None and incident.closed_ms is None
+        self.incident, self.reported = incident if is_open else None, decision.reported
         return decision
 
 
@@ -117,13 +118,13 @@ def test_an_incident_stores_its_status_changes() -> None:
     ]  # fmt: skip
     assert (incident.worst, incident.status) == (ERR, OK)
     assert incident.notified["closes"].count == 5
-    assert group.state == GroupState()
+    assert (group.incident, group.reported) == (None, {})
 
 
 def test_a_silence_suppresses_all_but_close() -> None:
     group = GroupCourse(CLOSES)
     assert summary(group.judge(0, WARN, is_silenced=True)) == ""
-    opened = group.state.incident
+    opened = group.incident
     assert opened is not None, "the incident opens nevertheless"
     assert summary(group.judge(MINUTE, WARN)) == "closes open", "open is sent after the silence"
     assert summary(group.judge(2 * MINUTE, ERR, is_silenced=True)) == ""
@@ -138,8 +139,8 @@ def test_a_silence_suppresses_all_but_close() -> None:
 def test_an_acknowledged_incident_has_no_reminders_but_is_notified_when_worse() -> None:
     group = GroupCourse(CLOSES)
     group.judge(0, WARN)
-    assert group.state.incident is not None
-    group.state = GroupState(replace(group.state.incident, acknowledged_ms=1))
+    assert group.incident is not None
+    group.incident = replace(group.incident, acknowledged_ms=1)
     assert summary(group.judge(9 * MINUTE, WARN)) == ""
     assert summary(group.judge(10 * MINUTE, ERR)) == "closes worse"
     assert summary(group.judge(20 * MINUTE, ERR)) == ""
@@ -149,24 +150,23 @@ def test_an_acknowledged_incident_has_no_reminders_but_is_notified_when_worse() 
 def test_deciding_does_not_mutate_the_state() -> None:
     group = GroupCourse(CLOSES, ALL)
     group.judge(0, WARN)
-    incident = group.state.incident
+    incident = group.incident
     assert incident is not None
-    frozen = GroupState(replace(incident, notified=MappingProxyType(dict(incident.notified))))
+    frozen = replace(incident, notified=MappingProxyType(dict(incident.notified)))
     for status in (WARN, ERR, OK, GONE, UNKNOWN):
-        decide(frozen, ("c", "g"), status, group.policies, 5 * MINUTE, lambda: "new")
-    assert frozen.incident is not None
-    assert frozen.incident.notified == incident.notified
+        decide(("c", "g"), frozen, {}, status, group.policies, 5 * MINUTE, lambda: "new")
+    assert frozen.notified == incident.notified
 
 
 def test_a_flapping_incident_stays_small() -> None:
     group = GroupCourse(PLAIN)
     for turn in range(3 * MAX_CHANGES):
         group.judge(turn, ERR if turn % 2 else WARN)
-    assert group.state.incident is not None
-    changes = group.state.incident.changes
+    assert group.incident is not None
+    changes = group.incident.changes
     assert len(changes) == MAX_CHANGES
     assert (changes[0].at_ms, changes[-1].at_ms) == (0, 3 * MAX_CHANGES - 1)
-    assert group.state.incident.worst == ERR
+    assert group.incident.worst == ERR
 
 
 def test_every_notification_has_a_reason() -> None:
@@ -179,10 +179,10 @@ def test_every_notification_has_a_reason() -> None:
 def test_notifiers_that_must_repeat_are_reminded_while_the_cluster_is_unknown() -> None:
     group = GroupCourse(CLOSES, NotifierPolicy("alerts", send_interval_ms=MINUTE, must_repeat=True, sends_once=True))
     group.judge(0, WARN)
-    assert group.state.incident is not None
-    before = group.state.incident.changes
+    assert group.incident is not None
+    before = group.incident.changes
     assert summary(group.judge(2 * MINUTE, UNKNOWN)) == "alerts reminder"
-    assert group.state.incident.changes == before, "no status change is known"
+    assert group.incident.changes == before, "no status change is known"
     assert summary(group.judge(2 * MINUTE + 1, UNKNOWN)) == ""
     assert summary(group.judge(4 * MINUTE, UNKNOWN, is_silenced=True)) == ""
     assert summary(GroupCourse(NotifierPolicy("alerts", must_repeat=True)).judge(0, UNKNOWN)) == "", (

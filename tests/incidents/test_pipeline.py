@@ -10,8 +10,10 @@ import pytest
 from tests.kit.incidents import OK, SECOND, STALL, START, STOP, WARN, Groups, IncidentScene
 from warren.domain.status import Status
 from warren.errors import WarrenError
-from warren.incidents.pipeline import DAY_MS, MAX_PARTITIONS
-from warren.incidents.store.database import FILE
+from warren.incidents.model import NotifierPolicy
+from warren.incidents.pipeline import DAY_MS, MAX_PARTITIONS, IncidentPipeline
+from warren.incidents.routing import NotificationRouter
+from warren.incidents.store.database import FILE, open_read_only
 from warren.incidents.store.reader import IncidentQuery, read_incidents
 from warren.incidents.store.store import IncidentStore
 
@@ -153,3 +155,14 @@ def test_without_a_store_there_are_no_incidents(tmp_path: Path) -> None:
     assert read_incidents(tmp_path, IncidentQuery()) == []
     (tmp_path / FILE).touch()
     assert read_incidents(tmp_path, IncidentQuery()) == []
+
+
+def test_ten_thousand_groups_at_once_get_one_notification_each(scene: IncidentScene, tmp_path: Path) -> None:
+    scene.pipeline = IncidentPipeline(
+        scene.incident_store, scene.store, 30, NotificationRouter([NotifierPolicy("hook")])
+    )
+    scene.process(START, {("one", f"g{index}"): [(STALL, index), (OK, 0)] for index in range(10_000)})
+    assert len(scene.incidents(limit=20_000)) == 10_000
+    with open_read_only(tmp_path) as database:
+        assert database is not None
+        assert database.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)

@@ -3,14 +3,11 @@
 import pytest
 
 from warren.config import Route
+from warren.domain.status import Status
 from warren.incidents.model import NotifierPolicy
-from warren.incidents.routing import MAX_CACHED_GROUPS, NotificationRouter, NotifierFilter
+from warren.incidents.routing import MAX_CACHED_GROUPS, NotificationRouter
 
-FILTERS = [
-    NotifierFilter(NotifierPolicy("slack")),
-    NotifierFilter(NotifierPolicy("pager")),
-    NotifierFilter(NotifierPolicy("log")),
-]
+POLICIES = [NotifierPolicy("slack"), NotifierPolicy("pager"), NotifierPolicy("log")]
 PAYMENTS = Route("1", ("slack", "pager"), "prod-*", "pay-*", "payments", "#pay")
 REST = Route("2", ("slack",), team="platform", channel="#all")
 
@@ -39,13 +36,13 @@ REST = Route("2", ("slack",), team="platform", channel="#all")
 def test_the_first_matching_route_sets_the_recipients(
     routes: tuple[Route, ...], name: tuple[str, str], expected: tuple[str, dict[str, str]]
 ) -> None:
-    recipients = NotificationRouter(FILTERS, routes).recipients_of([name, ("other", "x")])[name]
+    recipients = NotificationRouter(POLICIES, routes).recipients_of([name, ("other", "x")])[name]
     channels = {policy.name: recipients.channels.get(policy.name, "") for policy in recipients.notifiers}
     assert (recipients.team, channels) == expected
 
 
 def test_the_lists_of_a_notifier_apply_in_addition_to_routes() -> None:
-    router = NotificationRouter([NotifierFilter(NotifierPolicy("pager"), denylist="test$")], (PAYMENTS,))
+    router = NotificationRouter([NotifierPolicy("pager", denylist="test$")], (PAYMENTS,))
     routed = router.recipients_of([("prod-1", "pay-test"), ("prod-1", "pay-x")])
     assert {group: len(recipients.notifiers) for (_, group), recipients in routed.items()} == {
         "pay-test": 0,
@@ -54,6 +51,28 @@ def test_the_lists_of_a_notifier_apply_in_addition_to_routes() -> None:
 
 
 def test_the_cache_of_recipients_is_bounded() -> None:
-    router = NotificationRouter(FILTERS, (PAYMENTS,))
+    router = NotificationRouter(POLICIES, (PAYMENTS,))
     router.recipients_of(("c", f"g{index}") for index in range(MAX_CACHED_GROUPS + 1))
     assert len(router.recipients_of([("c", "new")])) == 1
+
+
+def test_allowlists_and_denylists_choose_the_notifiers_of_a_group() -> None:
+    router = NotificationRouter(
+        [
+            NotifierPolicy("all"),
+            NotifierPolicy("payments", allowlist="^pay"),
+            NotifierPolicy("rest", denylist="^pay|test$"),
+            NotifierPolicy("some", allowlist="^pay", denylist="test$"),
+        ]
+    )
+    by_group = router.recipients_of([("c", "pay-1"), ("c", "pay-test"), ("c", "orders")])
+    assert {
+        group: [notifier.name for notifier in recipients.notifiers] for (_, group), recipients in by_group.items()
+    } == {
+        "orders": ["all", "rest"],
+        "pay-1": ["all", "payments", "some"],
+        "pay-test": ["all", "payments"],
+    }
+    assert router.recipients_of([("c", "orders")])["c", "orders"] == by_group["c", "orders"]
+    assert not router.reports_ok_groups
+    assert NotificationRouter([NotifierPolicy("good", threshold=Status.OK)]).reports_ok_groups

@@ -58,3 +58,10 @@ def test_an_incident_that_is_silenced_throughout_is_never_notified(tmp_path: Pat
     storms = StormScene(tmp_path, PLAIN)
     write_action(tmp_path, RELEASE)
     assert storms.process(0, bad(1)) + storms.process(MINUTE, ok(1)) == []
+
+
+def test_a_silence_applies_from_its_start(tmp_path: Path) -> None:
+    storms = StormScene(tmp_path, PLAIN)
+    write_action(tmp_path, replace(RELEASE, from_ms=START + MINUTE))
+    assert [each.event for each in storms.process(0, bad(1))] == [Event.OPEN]
+    assert storms.process(MINUTE, bad(1)) == []

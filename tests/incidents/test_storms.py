@@ -11,7 +11,7 @@ from warren.domain.status import Status
 from warren.incidents.model import Event, Notification, NotifierPolicy, StormGroup, StormStatus
 from warren.incidents.notifications import MAX_STORM_GROUPS
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.routing import NotificationRouter, NotifierFilter
+from warren.incidents.routing import NotificationRouter
 from warren.incidents.silences import Silence
 from warren.incidents.store.database import open_read_only
 from warren.incidents.store.operator_actions import write_action
@@ -28,7 +28,7 @@ class StormScene:
 
     def __init__(self, root: Path, *policies: NotifierPolicy, routes: tuple[Route, ...] = ()) -> None:
         self.scene = IncidentScene(root)
-        self.router = NotificationRouter([NotifierFilter(each) for each in policies or (HOOK,)], routes)
+        self.router = NotificationRouter(policies or (HOOK,), routes)
         self._root = root
         self.start()
 
@@ -141,7 +141,7 @@ def test_a_notifier_without_storms_is_notified_of_each_group(tmp_path: Path) -> 
 
 def test_the_storm_of_a_removed_notifier_is_deleted(storms: StormScene) -> None:
     storms.process(0, bad(*range(6)))
-    storms.router = NotificationRouter([NotifierFilter(NotifierPolicy("other"))])
+    storms.router = NotificationRouter([NotifierPolicy("other")])
     storms.start()
     storms.process(SECOND, bad(*range(6)))
     assert storms.scene.incident_store.open_storms() == []

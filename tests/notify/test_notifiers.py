@@ -17,10 +17,8 @@ from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.delivery.backoff import Backoff
 from warren.errors import ConfigError, RefusedError
-from warren.incidents.model import Event, NotifierPolicy
+from warren.incidents.model import Event
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.routing import NotificationRouter, NotifierFilter
-from warren.incidents.store.database import open_read_only
 from warren.incidents.store.reader import count_incidents
 from warren.notify.delivery import NotifierDelivery
 from warren.notify.notifiers import check_templates, delivering, refuse_bad_templates, send_sample
@@ -204,28 +202,6 @@ def test_a_sample_of_class_null_is_only_logged(tmp_path: Path, caplog: pytest.Lo
     assert '"group":"sample-group"' in caplog.text
 
 
-def test_allowlists_and_denylists_choose_the_notifiers_of_a_group(tmp_path: Path) -> None:
-    router = NotificationRouter(
-        [
-            NotifierFilter(NotifierPolicy("all")),
-            NotifierFilter(NotifierPolicy("payments"), allowlist="^pay"),
-            NotifierFilter(NotifierPolicy("rest"), denylist="^pay|test$"),
-            NotifierFilter(NotifierPolicy("some"), allowlist="^pay", denylist="test$"),
-        ]
-    )
-    by_group = router.recipients_of([("c", "pay-1"), ("c", "pay-test"), ("c", "orders")])
-    assert {
-        group: [notifier.name for notifier in recipients.notifiers] for (_, group), recipients in by_group.items()
-    } == {
-        "orders": ["all", "rest"],
-        "pay-1": ["all", "payments", "some"],
-        "pay-test": ["all", "payments"],
-    }
-    assert router.recipients_of([("c", "orders")])["c", "orders"] == by_group["c", "orders"]
-    assert not router.reports_ok_groups
-    assert NotificationRouter([NotifierFilter(NotifierPolicy("good", threshold=OK))]).reports_ok_groups
-
-
 def test_good_groups_are_reported_without_an_incident(tmp_path: Path, receiver: Receiver) -> None:
     hook = notifier(tmp_path, receiver.url, threshold=1, send_interval=60)
     with RunningNotifiers(tmp_path, config_of(tmp_path, hook)) as running:
@@ -268,15 +244,3 @@ def test_a_bad_url_is_found_before_the_start_and_refused_when_sending(tmp_path: 
     assert "notifier.hook.url_open" in mistake
     with pytest.raises(RefusedError):
         HttpSender(hook).send(sample_notification("hook", Event.OPEN))
-
-
-def test_ten_thousand_groups_at_once_get_one_notification_each(tmp_path: Path) -> None:
-    scene = IncidentScene(tmp_path)
-    scene.pipeline = IncidentPipeline(
-        scene.incident_store, scene.store, 30, NotificationRouter([NotifierFilter(NotifierPolicy("hook"))])
-    )
-    scene.process(START, {("one", f"g{number}"): [(STALL, number), (OK, 0)] for number in range(10_000)})
-    assert len(scene.incidents(limit=20_000)) == 10_000
-    with open_read_only(tmp_path) as database:
-        assert database is not None
-        assert database.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)

@@ -8,22 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from warren.domain.status import Status
-from warren.incidents.model import (
-    Decision,
-    DueNotification,
-    Event,
-    GroupState,
-    Incident,
-    Notified,
-    NotifierPolicy,
-    StatusChange,
-)
+from warren.incidents.model import Decision, DueNotification, Event, Incident, Notified, NotifierPolicy, StatusChange
 from warren.snapshot.status import GroupName
 
 
 def decide(
-    state: GroupState,
     name: GroupName,
+    incident: Incident | None,
+    reported: Mapping[str, Notified],
     status: Status | None,
     policies: Sequence[NotifierPolicy],
     now_ms: int,
@@ -31,108 +23,62 @@ def decide(
     *,
     is_silenced: bool = False,
 ) -> Decision:
-    """What follows from a verdict: None if the group's cluster cannot be judged, NOTFOUND if the group is gone."""
-    incident = state.incident
-    if status is None:
-        if incident is None:
-            return Decision(name, state)
-        due = () if is_silenced else _due_while_unknown(incident, policies, now_ms)
-        return Decision(name, GroupState(_with_notified(incident, due, now_ms)), due=due)
-    if status > Status.OK:
+    """What follows from a verdict for a group, with its open incident and what was reported of it while it was OK.
+
+    The verdict is None if the group's cluster cannot be judged, and NOTFOUND if the group is gone.
+    """
+    if status is not None and status > Status.OK:
         if incident is None:
             incident = Incident(new_id(), *name, now_ms, (StatusChange(now_ms, status),), status)
         elif incident.status != status:
             incident = incident.with_status(status, now_ms)
-        due = () if is_silenced else _due_while_open(incident, policies, now_ms)
-        return Decision(name, GroupState(_with_notified(incident, due, now_ms)), due=due)
-    if incident is not None:
-        closed = replace(incident.with_status(status, now_ms), closed_ms=now_ms)
-        due = _due_at_close(incident, status, policies)
-        return Decision(name, GroupState(), _with_notified(closed, due, now_ms), due)
-    if status is Status.NOTFOUND:
-        return Decision(name, GroupState())
-    due = () if is_silenced else _due_while_ok(state.reported, policies, now_ms)
-    reported = {each.notifier: Notified(each.sequence, now_ms, Status.OK) for each in due}
-    return Decision(name, GroupState(reported={**state.reported, **reported}), due=due)
-
-
-def _due_while_open(incident: Incident, policies: Sequence[NotifierPolicy], now_ms: int) -> tuple[DueNotification, ...]:
-    return tuple(
-        due
-        for policy in policies
-        if incident.status >= policy.threshold and (due := _due_for_policy(incident, policy, now_ms)) is not None
-    )
-
-
-def _due_for_policy(incident: Incident, policy: NotifierPolicy, now_ms: int) -> DueNotification | None:
-    notified, status = incident.notified.get(policy.name), incident.status.name
-    if notified is None:
-        return DueNotification(policy.name, Event.OPEN, 1, f"the group is {status}")
-    if policy.sends_once and not policy.must_repeat:
-        return None
-    sequence = notified.count + 1
-    if incident.status > notified.worst:
-        reason = f"the group is now {status}; the worst before was {notified.worst.name}"
-        return DueNotification(policy.name, Event.WORSE, sequence, reason)
-    if incident.acknowledged_ms is not None and not policy.must_repeat:
-        return None
-    if _is_interval_over(notified, policy, now_ms):
-        return DueNotification(policy.name, Event.REMINDER, sequence, f"the group is still {status}")
-    return None
-
-
-def _due_while_unknown(
-    incident: Incident, policies: Sequence[NotifierPolicy], now_ms: int
-) -> tuple[DueNotification, ...]:
-    """Reminders for the notifiers whose receiver would resolve the alert without them."""
-    return tuple(
-        DueNotification(
-            policy.name,
-            Event.REMINDER,
-            notified.count + 1,
-            f"the cluster cannot be judged; the group was {incident.status.name} before",
-        )
-        for policy in policies
-        if policy.must_repeat
-        and (notified := incident.notified.get(policy.name)) is not None
-        and _is_interval_over(notified, policy, now_ms)
-    )
-
-
-def _due_at_close(
-    incident: Incident, status: Status, policies: Sequence[NotifierPolicy]
-) -> tuple[DueNotification, ...]:
-    reason = "the group is OK again" if status is Status.OK else "the group is gone"
-    return tuple(
-        DueNotification(policy.name, Event.CLOSE, incident.notified[policy.name].count + 1, reason)
-        for policy in policies
-        if policy.wants_close and policy.name in incident.notified
-    )
-
-
-def _due_while_ok(
-    reported: Mapping[str, Notified], policies: Sequence[NotifierPolicy], now_ms: int
-) -> tuple[DueNotification, ...]:
+    elif status is not None and incident is not None:
+        incident = replace(incident.with_status(status, now_ms), closed_ms=now_ms)
+    notified = reported if incident is None else incident.notified
     due = []
     for policy in policies:
-        last = reported.get(policy.name)
-        is_due = last is None or (not policy.sends_once and _is_interval_over(last, policy, now_ms))
-        if policy.threshold <= Status.OK and is_due:
-            sequence = 1 if last is None else last.count + 1
-            due.append(DueNotification(policy.name, Event.REPORT, sequence, "the group is OK"))
-    return tuple(due)
-
-
-def _is_interval_over(notified: Notified, policy: NotifierPolicy, now_ms: int) -> bool:
-    # A clock that was set back must not delay notifications for that long.
-    return not 0 <= now_ms - notified.last_ms < policy.send_interval_ms
-
-
-def _with_notified(incident: Incident, due: Sequence[DueNotification], now_ms: int) -> Incident:
-    if not due:
-        return incident
-    storms = {name: notified.storm for name, notified in incident.notified.items()}
-    notified = {
-        each.notifier: Notified(each.sequence, now_ms, incident.worst, storms.get(each.notifier, "")) for each in due
+        last = notified.get(policy.name)
+        event, reason = _due_event(policy, incident, status, last, now_ms)
+        if event is Event.CLOSE or (event is not None and not is_silenced):
+            due.append(DueNotification(policy.name, event, 1 if last is None else last.count + 1, reason))
+    worst = Status.OK if incident is None else incident.worst
+    sent = {
+        each.notifier: Notified(
+            each.sequence, now_ms, worst, last.storm if (last := notified.get(each.notifier)) else ""
+        )
+        for each in due
     }
-    return replace(incident, notified={**incident.notified, **notified})
+    if incident is None:
+        return Decision(name, None, tuple(due), {**reported, **sent})
+    return Decision(name, replace(incident, notified={**notified, **sent}) if due else incident, tuple(due))
+
+
+def _due_event(
+    policy: NotifierPolicy, incident: Incident | None, status: Status | None, last: Notified | None, now_ms: int
+) -> tuple[Event | None, str]:
+    """The event that one notifier is notified of, and why; `last` is what it was sent before."""
+    # A clock that was set back must not delay notifications for that long.
+    is_interval_over = last is None or not 0 <= now_ms - last.last_ms < policy.send_interval_ms
+    if incident is None:
+        is_due = last is None or (not policy.sends_once and is_interval_over)
+        is_report = status is Status.OK and policy.threshold <= Status.OK and is_due
+        return (Event.REPORT, "the group is OK") if is_report else (None, "")
+    if incident.closed_ms is not None:
+        reason = "the group is OK again" if status is Status.OK else "the group is gone"
+        return (Event.CLOSE, reason) if policy.wants_close and last is not None else (None, "")
+    if status is None:
+        # Receivers that need repetition would resolve the alert without a reminder.
+        is_reminder = policy.must_repeat and last is not None and is_interval_over
+        reason = f"the cluster cannot be judged; the group was {incident.status.name} before"
+        return (Event.REMINDER, reason) if is_reminder else (None, "")
+    if status < policy.threshold:
+        return None, ""
+    if last is None:
+        return Event.OPEN, f"the group is {status.name}"
+    if policy.sends_once and not policy.must_repeat:
+        return None, ""
+    if status > last.worst:
+        return Event.WORSE, f"the group is now {status.name}; the worst before was {last.worst.name}"
+    if is_interval_over and (policy.must_repeat or incident.acknowledged_ms is None):
+        return Event.REMINDER, f"the group is still {status.name}"
+    return None, ""

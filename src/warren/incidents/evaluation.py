@@ -65,6 +65,6 @@ class Evaluation:
     @property
     def next_state(self) -> PipelineState:
         """What is kept for the next snapshot."""
-        reported = {**self.state.reported, **{each.name: each.state.reported for each in self.decisions}}
+        reported = {**self.state.reported, **{each.name: each.reported for each in self.decisions}}
         reported = {name: reports for name, reports in reported.items() if reports}
         return PipelineState(self.open_incidents, self.storms.open_storms, reported, self.state.seen)

@@ -1,17 +1,25 @@
 """The data model: incidents, what each notifier wants, and the notifications that it gets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from urllib.parse import quote
 
+import pyarrow as pa
 from msgspec import Struct, structs
 
+from warren.config import Notifier
 from warren.domain.status import Status
 from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
 
 MAX_CHANGES = 200
 """How many status changes of one incident are kept."""
+
+
+def to_columns(names: Sequence[GroupName]) -> tuple[pa.Array, pa.Array]:
+    """The clusters and the groups of some names."""
+    clusters, groups = zip(*names, strict=True) if names else ((), ())
+    return pa.array(clusters, pa.string()), pa.array(groups, pa.string())
 
 
 class Event(StrEnum):
@@ -38,6 +46,23 @@ class NotifierPolicy:
     """Whether its receiver resolves an alert that is not repeated."""
     storm_threshold: int = 0
     """How many groups have to turn bad together to be grouped into one notification; 0 for never."""
+    allowlist: str | None = None
+    denylist: str | None = None
+
+    @classmethod
+    def of(cls, notifier: Notifier) -> "NotifierPolicy":
+        """The policy of a `[notifier.NAME]` section."""
+        return cls(
+            notifier.name,
+            Status(notifier.threshold),
+            (notifier.send_interval or notifier.interval) * 1000,
+            notifier.send_once,
+            notifier.wants_close,
+            notifier.class_name == "alertmanager",
+            notifier.storm_from,
+            notifier.group_allowlist,
+            notifier.group_denylist,
+        )
 
 
 class Notified(Struct, frozen=True, array_like=True):
@@ -126,26 +151,14 @@ class DueNotification:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
-    """What is known of a group: its open incident, if any, and what was reported of it while it was OK."""
-
-    incident: Incident | None = None
-    reported: Mapping[str, Notified] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from a verdict: the new state of the group, an incident that it closes, and due notifications."""
+    """What follows from a verdict: the group's incident, open or just closed, and due notifications."""
 
     name: GroupName
-    state: GroupState
-    closed: Incident | None = None
+    incident: Incident | None
     due: tuple[DueNotification, ...] = ()
-
-    @property
-    def incident(self) -> Incident | None:
-        """The group's incident, open or just closed."""
-        return self.closed or self.state.incident
+    reported: Mapping[str, Notified] = field(default_factory=dict)
+    """What was reported of the group since it is OK, by notifier."""
 
 
 class StormGroup(Struct, frozen=True):

@@ -9,17 +9,16 @@ import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warren.domain.status import Status
 from warren.incidents.decide import decide
 from warren.incidents.evaluation import Evaluation, PipelineState
-from warren.incidents.model import BadPartition, GroupState, Incident
+from warren.incidents.model import BadPartition, Incident, to_columns
 from warren.incidents.notifications import build_notifications
 from warren.incidents.routing import NotificationRouter
-from warren.incidents.silences import is_silenced
+from warren.incidents.silences import find_silenced
 from warren.incidents.store.store import IncidentStore, StoreUpdate
 from warren.incidents.storms import OpenStorms
 from warren.snapshot.manifest import Manifest
@@ -69,13 +68,9 @@ def with_recipients(evaluation: Evaluation) -> Evaluation:
 
 
 def with_silences(evaluation: Evaluation) -> Evaluation:
-    """The groups that a silence matches."""
-    names = list(evaluation.verdicts)
-    if not names or not evaluation.actions.silences:
-        return evaluation
-    clusters, groups = _columns(names)
-    matches = is_silenced(evaluation.actions.silences, clusters, groups)
-    return replace(evaluation, silenced={names[index] for index in np.flatnonzero(matches).tolist()})
+    """The groups that a silence matches now."""
+    silenced = find_silenced(evaluation.actions.silences, evaluation.now_ms, list(evaluation.verdicts))
+    return replace(evaluation, silenced=silenced)
 
 
 def with_decisions(evaluation: Evaluation) -> Evaluation:
@@ -88,10 +83,12 @@ def with_decisions(evaluation: Evaluation) -> Evaluation:
             # A notifier that was sent the open is sent the close, even if routes have changed since.
             notified = [each for each in evaluation.router.policies.values() if each.name in incident.notified]
             policies = (*notified, *(policy for policy in policies if policy not in notified))
-        state = GroupState(incident, evaluation.state.reported.get(name, {}))
-        is_silent = name in evaluation.silenced
-        decision = decide(state, name, status, policies, evaluation.now_ms, _new_id, is_silenced=is_silent)
-        if decision.due or decision.closed is not None or decision.state.incident != incident:
+        reported = evaluation.state.reported.get(name, {})
+        is_silenced = name in evaluation.silenced
+        decision = decide(
+            name, incident, reported, status, policies, evaluation.now_ms, _new_id, is_silenced=is_silenced
+        )
+        if decision.due or decision.incident != incident:
             decisions.append(decision)
     return replace(evaluation, decisions=decisions)
 
@@ -177,7 +174,9 @@ class IncidentPipeline:
         rows = _rows(groups if self._router.reports_ok_groups else groups.filter(is_bad))
         others = [name for name in self._state.incidents if name not in rows]
         if others:
-            is_other = pc.is_in(group_keys(groups["cluster"], groups["group"]), value_set=group_keys(*_columns(others)))
+            is_other = pc.is_in(
+                group_keys(groups["cluster"], groups["group"]), value_set=group_keys(*to_columns(others))
+            )
             rows |= _rows(groups.filter(is_other))
         return Evaluation(
             now_ms=manifest.now_ms,
@@ -220,12 +219,6 @@ def _with_partitions(incident: Incident, result: GroupResult | None) -> Incident
         for partition, lag in zip(result.status.partitions[:MAX_PARTITIONS], result.lags, strict=False)
     )
     return replace(incident, partitions=partitions, partition_count=result.bad_partitions)
-
-
-def _columns(names: Sequence[GroupName]) -> tuple[pa.Array, pa.Array]:
-    """The clusters and the groups of some names."""
-    clusters, groups = zip(*names, strict=True)
-    return pa.array(clusters, pa.string()), pa.array(groups, pa.string())
 
 
 def _rows(groups: pa.Table) -> dict[GroupName, Row]:

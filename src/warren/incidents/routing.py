@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from warren.config import Notifier, Route
+from warren.config import Route
 from warren.domain.matching import matches_lists, matches_wildcards
 from warren.domain.status import Status
-from warren.incidents.model import NotifierPolicy
+from warren.incidents.model import NotifierPolicy, to_columns
 from warren.snapshot.status import GroupName
 
 MAX_CACHED_GROUPS = 200_000
@@ -51,30 +51,6 @@ def match_routes(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) 
 
 
 @dataclass(frozen=True, slots=True)
-class NotifierFilter:
-    """A notifier's policy and the groups that it matches_lists."""
-
-    policy: NotifierPolicy
-    allowlist: str | None = None
-    denylist: str | None = None
-
-    @classmethod
-    def of(cls, notifier: Notifier) -> "NotifierFilter":
-        """The filter and policy of a `[notifier.NAME]` section."""
-        seconds = notifier.interval if notifier.send_interval is None else notifier.send_interval
-        policy = NotifierPolicy(
-            notifier.name,
-            threshold=Status(notifier.threshold),
-            send_interval_ms=seconds * 1000,
-            sends_once=notifier.send_once,
-            wants_close=notifier.wants_close,
-            must_repeat=notifier.class_name == "alertmanager",
-            storm_threshold=notifier.storm_from,
-        )
-        return cls(policy, notifier.group_allowlist, notifier.group_denylist)
-
-
-@dataclass(frozen=True, slots=True)
 class Recipients:
     """The notifiers of a group, the team that owns it, and by notifier the channel that a route sets."""
 
@@ -86,11 +62,10 @@ class Recipients:
 class NotificationRouter:
     """Gives the recipients of groups; routes many groups at a time and caches the result."""
 
-    def __init__(self, filters: Iterable[NotifierFilter] = (), routes: Sequence[Route] = ()) -> None:
-        self._filters = tuple(filters)
-        self._routes = tuple(routes)
+    def __init__(self, policies: Iterable[NotifierPolicy] = (), routes: Sequence[Route] = ()) -> None:
+        self.policies = {policy.name: policy for policy in policies}
+        self._routes = routes
         self._cache: dict[GroupName, Recipients] = {}
-        self.policies = {each.policy.name: each.policy for each in self._filters}
         self.reports_ok_groups = any(policy.threshold <= Status.OK for policy in self.policies.values())
 
     def recipients_of(self, names: Iterable[GroupName]) -> Mapping[GroupName, Recipients]:
@@ -103,18 +78,15 @@ class NotificationRouter:
         return self._cache
 
     def _route(self, names: Sequence[GroupName]) -> None:
-        groups = pa.array([group for _, group in names], pa.string())
-        matches = match_routes(self._routes, pa.array([cluster for cluster, _ in names], pa.string()), groups)
-        accepted = []
-        for each in self._filters:
+        clusters, groups = to_columns(names)
+        matches = match_routes(self._routes, clusters, groups)
+        accepted = {
             # A notifier that no route names is notified of every group, as without routes.
-            is_routed = matches.is_routed.get(each.policy.name, np.bool_(True))
-            accepted.append((each.policy, (matches_lists(groups, each.allowlist, each.denylist) & is_routed).tolist()))
-        for index, name in enumerate(names):
-            notifiers = tuple(policy for policy, is_accepted in accepted if is_accepted[index])
-            channels = {
-                policy.name: matches.channel[policy.name][index]
-                for policy in notifiers
-                if policy.name in matches.channel
-            }
-            self._cache[name] = Recipients(notifiers, matches.team[index], channels)
+            name: matches_lists(groups, policy.allowlist, policy.denylist) & matches.is_routed.get(name, np.bool_(True))
+            for name, policy in self.policies.items()
+        }
+        for index, group in enumerate(names):
+            notifiers = [name for name, is_accepted in accepted.items() if is_accepted[index]]
+            channels = {name: matches.channel[name][index] for name in notifiers if name in matches.channel}
+            policies = tuple(self.policies[name] for name in notifiers)
+            self._cache[group] = Recipients(policies, matches.team[index], channels)

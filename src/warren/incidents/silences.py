@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from warren.domain.matching import matches_wildcards
+from warren.incidents.model import to_columns
+from warren.snapshot.status import GroupName
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,13 @@ class OperatorActions:
     acknowledgements: Mapping[str, Acknowledgement] = field(default_factory=dict)
 
 
-def is_silenced(silences: Iterable[Silence], clusters: pa.Array, groups: pa.Array) -> npt.NDArray[np.bool_]:
-    """Whether any of the silences matches each group."""
-    silenced = np.zeros(len(groups), dtype=np.bool_)
-    for silence in silences:
+def find_silenced(silences: Iterable[Silence], now_ms: int, names: Sequence[GroupName]) -> set[GroupName]:
+    """The groups that a silence matches which is in force at a time."""
+    active = [silence for silence in silences if silence.is_active(now_ms)]
+    if not active:
+        return set()
+    clusters, groups = to_columns(names)
+    silenced = np.zeros(len(names), dtype=np.bool_)
+    for silence in active:
         silenced |= matches_wildcards(clusters, silence.cluster) & matches_wildcards(groups, silence.group)
-    return silenced
+    return {names[index] for index in np.flatnonzero(silenced).tolist()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from warren.domain.status import Status
-from warren.incidents.model import Decision, DueNotification, Event, GroupState, Incident, Notified, NotifierPolicy
+from warren.incidents.model import Decision, DueNotification, Event, Incident, Notified, NotifierPolicy
 from warren.incidents.routing import Recipients
 from warren.snapshot.status import GroupName
 
@@ -204,7 +204,7 @@ class OpenStorms:
         new_id: Callable[[], str],
     ) -> StormOutcome:
         """Group the notifications of some decisions; `silenced` has the ids of silenced incidents."""
-        closed = {decision.closed.id for decision in decisions if decision.closed is not None}
+        closed = {each.incident.id for each in decisions if each.incident and each.incident.closed_ms is not None}
         members = {storm_id: ids - closed for storm_id, ids in self.members.items()}
         pending = self._pending_by_key(decisions, recipients)
         recent = {key: [at for at in times if 0 <= now_ms - at < TOGETHER_MS] for key, times in self.recent.items()}
@@ -268,8 +268,8 @@ def _with_storms(decisions: Sequence[Decision], updates: Sequence[StormUpdate]) 
         for incident_id in update.joined:
             joined.setdefault(incident_id, {})[update.storm.notifier] = update.storm.id
     return [
-        replace(decision, state=GroupState(decision.state.incident.with_storms(joined[decision.state.incident.id])))
-        if decision.state.incident is not None and decision.state.incident.id in joined
-        else decision
-        for decision in decisions
+        replace(each, incident=each.incident.with_storms(joined[each.incident.id]))
+        if each.incident is not None and each.incident.id in joined
+        else each
+        for each in decisions
     ]

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-import pyarrow as pa
 from msgspec.structs import asdict
 
 from warren.config import Notifier
 from warren.errors import RequestError
-from warren.incidents.model import Incident, Notification
+from warren.incidents.model import Incident, Notification, to_columns
 from warren.incidents.routing import match_routes
-from warren.incidents.silences import is_silenced
+from warren.incidents.silences import find_silenced
 from warren.incidents.store.operator_actions import read_silences
 from warren.incidents.store.reader import (
     DeliveryCounts,
@@ -88,15 +87,12 @@ def notifiers(api: Api, request: Request) -> Response:
 
 
 def _answers(api: Api, incidents: Sequence[Incident]) -> list[IncidentSummary]:
-    clusters = pa.array([incident.cluster for incident in incidents], pa.string())
-    groups = pa.array([incident.group for incident in incidents], pa.string())
-    now_ms = api.clock_ms()
-    silences = [silence for silence in read_silences(api.data_dir, now_ms) if silence.is_active(now_ms)]
-    teams = match_routes(api.config.routes, clusters, groups).team.tolist()
-    silenced = is_silenced(silences, clusters, groups).tolist()
+    now_ms, names = api.clock_ms(), [incident.name for incident in incidents]
+    teams = match_routes(api.config.routes, *to_columns(names)).team.tolist()
+    silenced = find_silenced(read_silences(api.data_dir, now_ms), now_ms, names)
     return [
-        _incident_answer(incident, team, has_silence=has_silence)
-        for incident, team, has_silence in zip(incidents, teams, silenced, strict=True)
+        _incident_answer(incident, team, has_silence=incident.name in silenced)
+        for incident, team in zip(incidents, teams, strict=True)
     ]
 
 
