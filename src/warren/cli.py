@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warren import __version__
-from warren.errors import ConfigError, NoSnapshot, WarrenError
+from warren.errors import NoSnapshot, WarrenError
 
 if TYPE_CHECKING:
     from warren.config import Config
@@ -50,17 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        code: int = options.command(options)
-        return code
-    except ConfigError as error:
-        print("\n".join(error.mistakes), file=sys.stderr)
-        return 1
-    except NoSnapshot as error:
-        print(error, file=sys.stderr)
-        return 2
+        return options.command(options) or 0
     except WarrenError as error:
         print(error, file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, NoSnapshot) else 1
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:
@@ -80,10 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", title="commands (none: run)")
 
     run = _command(commands, "run", "monitor the clusters: read, judge, publish, notify, and serve the HTTP API", _run)
-    run.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="overrides [logging] level")
-
     serve = _command(commands, "serve", "serve only the HTTP API, for the snapshots of another `warren run`", _serve)
-    serve.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="overrides [logging] level")
+    for command in (run, serve):
+        choices = ("debug", "info", "warning", "error")
+        command.add_argument("--log-level", choices=choices, help="overrides [logging] level")
 
     check = _command(
         commands, "check", "check the configuration, report all mistakes and show what it configures", _check
@@ -111,9 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     history.add_argument("--output", type=Path, metavar="DIR", help="write all rows to DIR as Parquet instead")
 
     notify = _command(commands, "notify", "send a sample notification", _notify)
-    notify.add_argument(
-        "what", choices=("test",), help="test: send a made-up incident, and with send-close also its end"
-    )
+    notify.add_argument("what", choices=("test",), help="send a made-up incident, and with send-close also its end")
     notify.add_argument("name", help="the NAME of a [notifier.NAME] section")
 
     evaluate = commands.add_parser("evaluate", help="judge windows from a JSON-lines file (- for standard input)")
@@ -181,14 +172,13 @@ def _settings(options: argparse.Namespace) -> "Config":
     return accepted(read_config, findings)
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace) -> None:
     from warren.web.process import serve_alone
 
     serve_alone(_settings(options))
-    return 0
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> None:
     from warren.app import running
     from warren.config import General
     from warren.daemon import pid_file
@@ -209,38 +199,32 @@ def _run(options: argparse.Namespace) -> int:
     is_configured = config.general.pidfile != General().pidfile
     with pid_file(config.general.pidfile, is_configured=is_configured), running(config) as warren:
         warren.run(stop)
-    return 0
 
 
 def _data_dir(options: argparse.Namespace) -> Path:
-    if options.data_dir is not None:
-        data_dir: Path = options.data_dir
-        return data_dir
     from warren.config import load
 
-    return load(options.config_dir).pipeline.data_dir
+    return options.data_dir or load(options.config_dir).pipeline.data_dir
 
 
-def _groups(options: argparse.Namespace) -> int:
+def _groups(options: argparse.Namespace) -> None:
     from warren.report import print_groups
 
     print_groups(_data_dir(options), options.cluster, options.status, as_json=options.json)
-    return 0
 
 
-def _group(options: argparse.Namespace) -> int:
+def _group(options: argparse.Namespace) -> None:
     from warren.report import print_group
 
-    return print_group(_data_dir(options), options.cluster, options.group, as_json=options.json)
+    print_group(_data_dir(options), options.cluster, options.group, as_json=options.json)
 
 
-def _history(options: argparse.Namespace) -> int:
+def _history(options: argparse.Namespace) -> None:
     from warren.config import load
     from warren.sinks.lake.query import run_query
 
     config = load(options.config_dir)
     run_query(config, options.sql, options.sink, options.limit, options.format, options.output)
-    return 0
 
 
 def _evaluate(options: argparse.Namespace) -> int:
@@ -250,7 +234,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     return evaluate_file(options.file, {name: getattr(options, name) for name in names})
 
 
-def _notify(options: argparse.Namespace) -> int:
+def _notify(options: argparse.Namespace) -> None:
     from warren.config import load
     from warren.notify.notifiers import refuse_bad_templates, send_sample
 
@@ -258,13 +242,12 @@ def _notify(options: argparse.Namespace) -> int:
     refuse_bad_templates(config)
     for event in send_sample(config, options.name):
         print(f"{options.name}: {event} sent")
-    return 0
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _demo(options: argparse.Namespace) -> None:
     from warren.demo.run import run_demo
 
-    return run_demo(minutes=options.minutes, keep=options.keep, port=options.port, browser=not options.no_browser)
+    run_demo(minutes=options.minutes, keep=options.keep, port=options.port, browser=not options.no_browser)
 
 
 if __name__ == "__main__":

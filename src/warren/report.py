@@ -4,7 +4,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import NoSnapshot, WarrenError
-from warren.snapshot.reader import Snapshot, SnapshotReader, status_name
+from warren.snapshot.reader import Snapshot, newest_snapshot, status_name
+from warren.snapshot.schemas import Row
 
 COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
 PIPE_WIDTH = 240
@@ -28,7 +29,7 @@ MAX_ROWS = 500
 
 def open_snapshot(data_dir: Path) -> Snapshot:
     """The newest snapshot with verdicts; NoSnapshot, with what to do, before the first one."""
-    snapshot = SnapshotReader(data_dir).latest()
+    snapshot = newest_snapshot(data_dir)
     if not snapshot.is_judged:
         raise NoSnapshot(f"no snapshot in {data_dir} yet: wait for the first cycle of `warren run`")
     return snapshot
@@ -46,14 +47,8 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
         code = Status[status]
         column = "worst_status" if code > Status.ERR else "status"
         groups = groups.filter(pc.equal(groups[column], int(code)))
-    order = [
-        ("status", "descending"),
-        ("worst_status", "descending"),
-        ("totallag", "descending"),
-        ("cluster", "ascending"),
-        ("group", "ascending"),
-    ]
-    return groups.sort_by(order)
+    worst = [(column, "descending") for column in ("status", "worst_status", "totallag")]
+    return groups.sort_by([*worst, ("cluster", "ascending"), ("group", "ascending")])
 
 
 def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_json: bool) -> None:
@@ -72,14 +67,20 @@ def _console() -> Console:
     return Console(width=None if is_bounded else PIPE_WIDTH)
 
 
+def _table(names: Iterable[str], numbers: Collection[str], title: str | None = None) -> Table:
+    table = Table(title=title)
+    for name in names:
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    return table
+
+
 def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
     """The most severe groups as a table, each with the reason of its most severe partition."""
     rows = groups.slice(0, MAX_ROWS).to_pylist()
-    when = f"snapshot {snapshot.manifest.sequence}"
-    title = f"{groups.num_rows:,} groups, {when}" + (f" (the first {MAX_ROWS})" if groups.num_rows > MAX_ROWS else "")
-    table = Table(title=title)
-    for name in ("cluster", "group", "status", "since", "lag", "partitions", "why"):
-        table.add_column(name, justify="right" if name in ("lag", "partitions", "since") else "left", overflow="fold")
+    limit = f" (the first {MAX_ROWS})" if groups.num_rows > MAX_ROWS else ""
+    title = f"{groups.num_rows:,} groups, snapshot {snapshot.manifest.sequence}{limit}"
+    names = ("cluster", "group", "status", "since", "lag", "partitions", "why")
+    table = _table(names, {"lag", "partitions", "since"}, title)
     for row, worst in zip(rows, snapshot.worst(rows), strict=True):
         table.add_row(
             Text(row["cluster"]),
@@ -102,7 +103,7 @@ def _status(code: int, snapshot: Snapshot, cluster: str) -> Text:
     return Text(name, style=COLORS.get(name, ""))
 
 
-def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> int:
+def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> None:
     """Print one group with its partitions and reasons; WarrenError if there is no such group."""
     snapshot = open_snapshot(data_dir)
     group_and_partitions = snapshot.group(cluster, group)
@@ -112,43 +113,30 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> i
     if as_json:
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
         sys.stdout.write(json.dumps({**group_json(snapshot, row), "partitions": listed}) + "\n")
-        return 0
-    console = _console()
-    heading = Text(f"{cluster} / {group}: ")
-    heading.append(_status(int(str(row["status"])), snapshot, cluster))
-    console.print(heading)
-    table = Table()
-    for name in ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why"):
-        is_number = name in ("partition", "lag", "committed", "head")
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        return
+    names = ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why")
+    table = _table(names, {"partition", "lag", "committed", "head"})
     for partition in partitions.to_pylist():
-        name = status_name(partition["status"])
+        name, age_ms = status_name(partition["status"]), snapshot.manifest.now_ms - partition["end_ms"]
+        numbers = [partition[column] for column in ("current_lag", "committed_offset", "head")]
         table.add_row(
             Text(partition["topic"]),
             str(partition["partition"]),
             Text(name, style=COLORS.get(name, "")),
-            _number_text(partition["current_lag"]),
-            _number_text(partition["committed_offset"]),
-            _number_text(partition["head"]),
-            f"{format_duration(snapshot.manifest.now_ms - partition['end_ms'])} ago"
-            if partition["end_ms"] != UNKNOWN
-            else "never",
+            *("?" if value == UNKNOWN else f"{value:,}" for value in numbers),
+            "never" if partition["end_ms"] == UNKNOWN else f"{format_duration(age_ms)} ago",
             Text(partition["owner"] or ""),
             Text(partition["client_id"] or ""),
             Text(snapshot.reason(partition)),
         )
-    console.print(table)
-    return 0
+    heading = Text(f"{cluster} / {group}: ").append(_status(row["status"], snapshot, cluster))
+    _console().print(heading, table, sep="\n")
 
 
-def _number_text(value: int) -> str:
-    return "?" if value == UNKNOWN else f"{value:,}"
-
-
-def group_json(snapshot: Snapshot, row: Mapping[str, object]) -> dict[str, object]:
+def group_json(snapshot: Snapshot, row: Row) -> dict[str, object]:
     """A group as JSON: statuses by name, and since when it is unknown if its cluster is."""
     hidden = ("bucket", "first_row", "worst_row", "maxlag_row")
-    state = snapshot.manifest.clusters.get(str(row["cluster"]))
+    state = snapshot.manifest.clusters.get(row["cluster"])
     return {
         **{key: value for key, value in row.items() if key not in hidden},
         "status": status_name(row["status"]),
@@ -157,15 +145,13 @@ def group_json(snapshot: Snapshot, row: Mapping[str, object]) -> dict[str, objec
     }
 
 
-def partition_json(snapshot: Snapshot, row: dict[str, object]) -> dict[str, object]:
+def partition_json(snapshot: Snapshot, row: Row) -> dict[str, object]:
     """A partition as JSON, with its reason in words and null for what is unknown."""
     plain = {key: None if value == UNKNOWN and key != "partition" else value for key, value in row.items()}
     for key in ("lags", "lags_low", "lags_high"):
-        plain[key] = [None if lag == UNKNOWN else lag for lag in row[key]]  # type: ignore[attr-defined]
-    plain["status"] = status_name(row["status"])
-    plain["rule"] = Reason(int(str(row["reason"]))).name
-    plain["reason"] = snapshot.reason(row)
-    return plain
+        plain[key] = [None if lag == UNKNOWN else lag for lag in row[key]]
+    rule = Reason(row["reason"]).name
+    return {**plain, "status": status_name(row["status"]), "rule": rule, "reason": snapshot.reason(row)}
 
 
 def print_rows(rows: pa.Table, output_format: str) -> None:
@@ -175,8 +161,7 @@ def print_rows(rows: pa.Table, output_format: str) -> None:
     if output_format == "json":
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise WarrenError(f"several columns are named {', '.join(duplicates)}: rename them with AS")
-        for line in lines:
-            row = dict(zip(names, line, strict=True))
+        for row in rows.to_pylist():
             sys.stdout.write(json.dumps(row, default=str, ensure_ascii=False) + "\n")
         return
     if output_format == "csv":
@@ -185,9 +170,9 @@ def print_rows(rows: pa.Table, output_format: str) -> None:
         writer.writerows(lines)
         return
     table = Table()
-    for name, kind in zip(rows.schema.names, rows.schema.types, strict=True):
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        table.add_column(name, justify="right" if is_number else "left")
+    for column in rows.schema:
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        table.add_column(column.name, justify="right" if is_number else "left")
     for line in lines:
         table.add_row(*(Text(_cell(value)) for value in line))
     _console().print(table)

@@ -24,7 +24,7 @@ from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import TableKind
 from warren.pipeline.shuffle import address_tables
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.requests import RequestKind, RequestQueue
 from warren.snapshot.store import Store
 
@@ -88,7 +88,7 @@ class Stage:
 
     def windows(self) -> dict[str, list[int]]:
         """The groups and the times of their commits, as a reader sees them."""
-        rows = SnapshotReader(self.root).latest().partitions().to_pylist()
+        rows = newest_snapshot(self.root).partitions().to_pylist()
         return {row["group"]: [time_ms - NOW for time_ms in row["times_ms"]] for row in rows}
 
 

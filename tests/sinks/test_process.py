@@ -21,7 +21,7 @@ from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import create_topics
 from warren.sinks.process import sinks
-from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.reader import newest_snapshot
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -36,7 +36,7 @@ def test_what_a_server_missed_is_delivered_and_nothing_twice(tmp_path: Path, inf
     town = Town(tmp_path).grow()
     town.publish()
     influxdb.rows('CREATE DATABASE "lag"')
-    groups = SnapshotReader(tmp_path).latest().groups().num_rows
+    groups = newest_snapshot(tmp_path).groups().num_rows
     sink = InfluxSink("flux", urls=(influxdb.url,), database="lag", interval=1.0, timeout=2.0)
     with sinks(server_config(tmp_path, sinks={"flux": sink})) as [process]:
         wait_for(lambda: len(counts(influxdb)) >= 2, "the first intervals", 60)

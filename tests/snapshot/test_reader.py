@@ -14,7 +14,7 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import CorruptSnapshot, NoSnapshot
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.manifest import File
-from warren.snapshot.reader import Snapshot, SnapshotReader, status_name
+from warren.snapshot.reader import Snapshot, newest_snapshot, status_name
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 
 TRIGGER = 10_000
@@ -44,18 +44,18 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
 
 @pytest.fixture
 def snapshot(published: Rehearsal) -> Snapshot:
-    return SnapshotReader(published.root).latest()
+    return newest_snapshot(published.root)
 
 
 def test_before_there_is_anything(tmp_path: Path) -> None:
     with pytest.raises(NoSnapshot):
-        SnapshotReader(tmp_path).latest()
+        newest_snapshot(tmp_path)
 
 
 def test_a_writers_first_claim_is_not_judged(tmp_path: Path) -> None:
     cycles = Rehearsal(tmp_path, plan(tmp_path))
     cycles.store.publish(cycles.manifest())
-    claim = SnapshotReader(tmp_path).latest()
+    claim = newest_snapshot(tmp_path)
     assert not claim.is_judged
     assert claim.groups().num_rows == claim.partitions().num_rows == claim.topics().num_rows == 0
     assert set(GROUPS.names) < set(claim.groups().column_names)
@@ -134,14 +134,13 @@ def test_the_worst_partition_of_each_group(snapshot: Snapshot) -> None:
 
 def test_a_newer_snapshot_is_seen_and_an_older_one_stays_as_it_was(tmp_path: Path) -> None:
     cycles = Rehearsal(tmp_path, plan(tmp_path))
-    reader = SnapshotReader(tmp_path)
     cycles.cycle(NOW, [Commit("g", "t", 0, 5, NOW, 1)])
     cycles.store.publish(cycles.manifest())
-    first = reader.latest()
+    first = newest_snapshot(tmp_path)
     cycles.cycle(NOW + TRIGGER, [Commit("h", "t", 0, 5, NOW, 2)])
-    assert reader.latest().groups().num_rows == 1, "nothing is seen before its manifest"
+    assert newest_snapshot(tmp_path).groups().num_rows == 1, "nothing is seen before its manifest"
     cycles.store.publish(cycles.manifest())
-    assert reader.latest().groups()["group"].to_pylist() == ["g", "h"]
+    assert newest_snapshot(tmp_path).groups()["group"].to_pylist() == ["g", "h"]
     assert first.groups()["group"].to_pylist() == ["g"]
 
 
@@ -149,7 +148,7 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path) -> None:
     cycles = Rehearsal(tmp_path, plan(tmp_path))
     cycles.store.publish(replace(cycles.manifest(), format=99))
     with pytest.raises(CorruptSnapshot, match="format 99"):
-        SnapshotReader(tmp_path).latest()
+        newest_snapshot(tmp_path)
 
 
 def test_status_names() -> None:

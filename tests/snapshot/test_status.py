@@ -6,7 +6,7 @@ import pytest
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
 from warren.domain.status import Status
 from warren.snapshot import status
-from warren.snapshot.reader import Snapshot, SnapshotReader
+from warren.snapshot.reader import Snapshot, newest_snapshot
 from warren.snapshot.status import GroupStatus, PartitionStatus, Slot, missing_group, read_group_results
 
 PARTITION = PartitionStatus(
@@ -56,7 +56,7 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     cycles.sample(NOW + 60_000, heads)
     cycles.cycle(NOW + 60_000, [Commit("current", "t", 0, 1_000, NOW + 60_000, 60)])
     cycles.store.publish(cycles.manifest())
-    return SnapshotReader(root).latest()
+    return newest_snapshot(root)
 
 
 def test_the_partitions_that_are_not_ok_are_listed_most_severe_first(snapshot: Snapshot) -> None:

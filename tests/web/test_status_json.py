@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kit.servers import Town
-from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.status import GroupStatus, PartitionStatus, read_group_results
 from warren.web.index import build_index
 from warren.web.status_json import group_status, not_found
@@ -36,7 +36,7 @@ def sort(partitions: list[PartitionStatus]) -> list[PartitionStatus | None]:
 
 
 def test_the_bytes_have_the_fields_and_values_of_the_typed_status(town: Town) -> None:
-    snapshot = SnapshotReader(town.data).latest()
+    snapshot = newest_snapshot(town.data)
     index = build_index(snapshot)
     rows = snapshot.groups().to_pylist()
     results = read_group_results(snapshot.store, snapshot.manifest, rows)

@@ -34,7 +34,7 @@ _DATA_DIR = "warren-data"
 
 def run_demo(
     *, minutes: float | None = None, keep: Path | None = None, port: int | None = None, browser: bool = True
-) -> int:
+) -> None:
     """Run the demo until Ctrl-C, or for so many minutes; raises DemoError when a part does not start.
 
     All files are in a temporary directory, or in `keep`, which is not removed. Without a `port` the dashboard is at the
@@ -51,7 +51,6 @@ def run_demo(
             parts.close()
     if keep is not None:
         _print(console, f"All files are in {keep}.")
-    return 0
 
 
 def _run(

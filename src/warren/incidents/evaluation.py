@@ -8,7 +8,8 @@ from warren.incidents.model import Decision, Incident, Notification, Notified
 from warren.incidents.routing import NotificationRouter, Recipients
 from warren.incidents.silences import OperatorActions
 from warren.incidents.storms import OpenStorms, StormOutcome
-from warren.snapshot.status import GroupName, GroupResult, Row
+from warren.snapshot.schemas import Row
+from warren.snapshot.status import GroupName, GroupResult
 
 _NO_STORMS = StormOutcome((), (), (), OpenStorms())
 

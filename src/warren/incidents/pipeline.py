@@ -23,7 +23,8 @@ from warren.incidents.store.store import IncidentStore, StoreUpdate
 from warren.incidents.storms import OpenStorms
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.status import GroupName, GroupResult, Row, read_group_results
+from warren.snapshot.schemas import Row
+from warren.snapshot.status import GroupName, GroupResult, read_group_results
 from warren.snapshot.store import Store
 
 MAX_PARTITIONS = 20

@@ -19,7 +19,7 @@ from warren.sinks.change_feed import ChangeFeed
 from warren.sinks.delivery import Delivery, RequestDelivery, RequestSender, StatusReporter
 from warren.sinks.points import Points, points_of
 from warren.sinks.spool import IntervalSpool, RequestSpool
-from warren.snapshot.reader import Snapshot, SnapshotReader
+from warren.snapshot.reader import Snapshot, newest_snapshot
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Sampler:
         self._interval_ms = round(sink.interval * 1000)
         self._spool = spool
         self._status = status
-        self._reader = SnapshotReader(data_dir)
+        self._data_dir = data_dir
         self._clock_ms = clock_ms
         self._put = put
 
@@ -76,7 +76,7 @@ class Sampler:
     def sample(self, at_ms: int) -> None:
         """Put the newest snapshot into the spool for a time, unless it is too old."""
         try:
-            snapshot = self._reader.latest()
+            snapshot = newest_snapshot(self._data_dir)
             max_age_ms = max(MAX_AGE_INTERVALS * self._interval_ms, MIN_MAX_AGE_MS)
             is_fresh = snapshot.is_judged and at_ms - snapshot.manifest.now_ms <= max_age_ms
             if not is_fresh or self._spool.has(at_ms):

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +16,8 @@ from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import File, HeadSample, Manifest
-from warren.snapshot.schemas import GROUPS, LAYOUT, PARTITIONS
+from warren.snapshot.schemas import GROUPS, LAYOUT, PARTITIONS, Row
 from warren.snapshot.store import Store
-
-
-class SnapshotReader:
-    """Finds the newest snapshot of a data directory."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._store = Store(data_dir)
-
-    def latest(self) -> "Snapshot":
-        """The newest snapshot; NoSnapshot before the first one."""
-        return Snapshot(self._store, self._store.newest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +55,7 @@ class Snapshot:
             return pa.concat_tables(tables).unify_dictionaries()
         return pa.concat_tables([_plain(table) for table in tables])
 
-    def group(self, cluster: str, group: str) -> tuple[dict[str, object], pa.Table] | None:
+    def group(self, cluster: str, group: str) -> tuple[Row, pa.Table] | None:
         """One group and its partitions, windows included; None when there is no such group."""
         if not self.manifest.buckets:
             return None
@@ -113,14 +101,13 @@ class Snapshot:
         )
         return heads
 
-    def facts(self, partition: dict[str, object]) -> Facts:
+    def facts(self, partition: Row) -> Facts:
         """The numbers behind a partition's verdict."""
-        row: dict[str, list[int]] = partition  # type: ignore[assignment]
-        current, floor = int(str(partition["current_lag"])), float(str(partition["trend_floor"]))
+        current, floor = partition["current_lag"], partition["trend_floor"]
         return Facts(
-            offsets=row["offsets"],
-            times_ms=row["times_ms"],
-            lags=[None if lag == UNKNOWN else lag for lag in row["lags"]],
+            offsets=partition["offsets"],
+            times_ms=partition["times_ms"],
+            lags=[None if lag == UNKNOWN else lag for lag in partition["lags"]],
             current_lag=None if current == UNKNOWN else current,
             now_ms=self.manifest.now_ms,
             intervals=self.manifest.intervals,
@@ -129,25 +116,31 @@ class Snapshot:
             trend_floor=None if floor == UNKNOWN else round(floor),
         )
 
-    def reason(self, partition: dict[str, object]) -> str:
+    def reason(self, partition: Row) -> str:
         """A partition's reason in words."""
-        return explain(Reason(int(str(partition["reason"]))), self.facts(partition))
+        return explain(Reason(partition["reason"]), self.facts(partition))
 
-    def worst(self, groups: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    def worst(self, groups: Sequence[Row]) -> list[Row]:
         """The most severe partition of each of some groups, windows included: the one whose reason lists show."""
-        worst: list[dict[str, object]] = [{} for _ in groups]
+        worst: list[Row] = [{} for _ in groups]
         by_bucket: dict[int, list[int]] = {}
         for index, group in enumerate(groups):
-            by_bucket.setdefault(int(str(group["bucket"])), []).append(index)
+            by_bucket.setdefault(group["bucket"], []).append(index)
         for bucket, indices in by_bucket.items():
-            worst_rows = [int(str(groups[index]["worst_row"])) for index in indices]
+            worst_rows = [groups[index]["worst_row"] for index in indices]
             rows = _plain(self._rows(self.manifest.buckets[bucket].partitions, worst_rows)).to_pylist()
             for index, row in zip(indices, rows, strict=True):
                 worst[index] = row
         return worst
 
 
-def _topic_row(layout: pa.Table, cluster: str, topic: str) -> dict[str, Any] | None:
+def newest_snapshot(data_dir: Path) -> Snapshot:
+    """The newest snapshot of a data directory; NoSnapshot before the first one."""
+    store = Store(data_dir)
+    return Snapshot(store, store.newest())
+
+
+def _topic_row(layout: pa.Table, cluster: str, topic: str) -> Row | None:
     rows = layout.filter(pc.and_(pc.equal(layout["cluster"], cluster), pc.equal(layout["topic"], topic))).to_pylist()
     return rows[0] if rows else None
 
@@ -157,9 +150,9 @@ def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.Chunked
     return pc.binary_join_element_wise(cluster, group, "\0")
 
 
-def status_name(code: object) -> str:
+def status_name(code: int) -> str:
     """Burrow's name for a status code."""
-    return Status(int(str(code))).name
+    return Status(code).name
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -1,6 +1,12 @@
 """The tables of a snapshot, declared once. An unknown number is UNKNOWN (-1)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
+
+Row = Mapping[str, Any]
+"""A row of the snapshot's table of groups or of partitions."""
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _SLOTS = pa.list_(pa.field("item", pa.int64(), nullable=False))

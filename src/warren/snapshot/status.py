@@ -1,7 +1,7 @@
 """The status of groups and partitions in Burrow's shape, which the API and notifications share."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket, Manifest
+from warren.snapshot.schemas import Row
 from warren.snapshot.store import Store
 
 GroupName = tuple[str, str]
 """A group's cluster and its own name."""
-Row = Mapping[str, Any]
-"""A row of the snapshot's table of groups or of partitions."""
 
 MAX_PARTITIONS = 100_000
 """How many partitions are read for all groups together, so that a storm takes no longer than a cycle."""

@@ -14,7 +14,7 @@ from warren.errors import WarrenError
 from warren.history.write import HistoryWriter
 from warren.report import print_rows
 from warren.sinks.lake.query import history_views, lake_of, run_query
-from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.reader import newest_snapshot
 
 
 def test_which_lake_is_asked(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_only_questions_are_answered(tmp_path: Path) -> None:
 def test_the_own_history_has_words_and_times(tmp_path: Path, spark: SparkSession) -> None:
     town = Town(tmp_path).grow()
     town.publish()
-    manifest = SnapshotReader(tmp_path).latest().manifest
+    manifest = newest_snapshot(tmp_path).manifest
     HistoryWriter(tmp_path, 30, 1.0).record(manifest)
     views = dict(history_views(spark, tmp_path))
     assert set(views) == {"groups", "clusters"}
@@ -52,7 +52,7 @@ def test_the_own_history_has_words_and_times(tmp_path: Path, spark: SparkSession
 def test_the_questions_of_the_help_are_answered(tmp_path: Path, spark: SparkSession) -> None:
     town = Town(tmp_path).grow()
     town.publish()
-    HistoryWriter(tmp_path, 30, 1.0).record(SnapshotReader(tmp_path).latest().manifest)
+    HistoryWriter(tmp_path, 30, 1.0).record(newest_snapshot(tmp_path).manifest)
     session = spark.newSession()
     for name, rows in history_views(session, tmp_path):
         rows.createOrReplaceTempView(name)

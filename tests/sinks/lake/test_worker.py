@@ -18,7 +18,7 @@ from warren.sinks.lake import parquet
 from warren.sinks.lake import worker as lake_worker
 from warren.sinks.lake.parquet import Files
 from warren.sinks.lake.tables import LakeTable
-from warren.snapshot.reader import SnapshotReader
+from warren.snapshot.reader import newest_snapshot
 
 DAY = 86_400_000
 
@@ -33,7 +33,7 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
     lake.sample(first)
     assert not lake.worker.deliver_next(), "it is not time yet"
     lake.sample(second)
-    snapshot = SnapshotReader(lake.town.data).latest()
+    snapshot = newest_snapshot(lake.town.data)
     assert lake.worker.deliver_next()
 
     rows = {(r["time"], r["cluster"], r["group"]): r for r in lake.rows(LakeTable.GROUPS)}
@@ -228,7 +228,7 @@ def read_size(lake: Lake) -> int:
 def test_what_waits_survives_its_snapshots(lake: Lake) -> None:
     first, second = minutes(lake, 2)
     lake.sample(first)
-    manifest = SnapshotReader(lake.town.data).latest().manifest
+    manifest = newest_snapshot(lake.town.data).manifest
     lake.sample(second)
     lake.town.cycles.store.remove([manifest.sequence], [file.path for file in manifest.files()])
     assert lake.worker.deliver_next()
