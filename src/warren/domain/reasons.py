@@ -1,6 +1,6 @@
 """The reason of a verdict in words, made when it is read from its rung of the ladder and the partition's numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -46,7 +46,7 @@ def explain(reason: Reason, facts: Facts) -> str:
     """One sentence that names the rule and the numbers that decided."""
     if not _is_explained_by_window(reason, facts):
         return f"{_EARLIER[reason]}; commits have come or gone since, which are not judged yet; lag {facts.lag}"
-    return _WORDS[reason](facts)
+    return _in_words(reason, facts)
 
 
 def format_duration(milliseconds: int) -> str:
@@ -73,85 +73,52 @@ def _is_explained_by_window(reason: Reason, facts: Facts) -> bool:
     return reason not in _EARLIER or len(facts.offsets) > 0
 
 
-def _no_commits(facts: Facts) -> str:
-    if facts.current_lag is not None:
-        return f"no commit seen yet; lag {facts.lag} by the offset the broker holds"
-    return "no commit seen yet"
+def _in_words(reason: Reason, facts: Facts) -> str:
+    offsets, known, lag = facts.offsets, facts.known_lags, facts.lag
+    match reason:
+        case Reason.NOT_JUDGED:
+            return "not judged yet: the offsets topic is still being read"
+        case Reason.NO_COMMITS:
+            by_broker = "" if facts.current_lag is None else f"; lag {lag} by the offset the broker holds"
+            return f"no commit seen yet{by_broker}"
+        case Reason.INCOMPLETE:
+            filled = f"{len(offsets)} of {facts.intervals} commits in the window"
+            return f"{filled}, less than minimum-complete {facts.minimum_complete:g}"
+        case Reason.NO_HEAD:
+            return "the head of this partition is not known yet"
+        case Reason.CAUGHT_UP:
+            return f"caught up: lag is {lag}" if facts.current_lag == 0 else f"lag {lag} is {facts.allowed}"
+        case Reason.STOPPED:
+            silence = format_duration(facts.now_ms - facts.times_ms[-1])
+            return (
+                f"no commit for {silence}, longer than the {facts.span} its last {len(offsets)} commits took; lag {lag}"
+            )
+        case Reason.REWOUND:
+            fell = next(i for i in range(1, len(offsets)) if offsets[i] < offsets[i - 1])
+            moved = f"from {offsets[fell - 1]:,} to {offsets[fell]:,}"
+            return (
+                f"the committed offset went back {moved} and has reached only {max(offsets[fell:]):,} since; lag {lag}"
+            )
+        case Reason.TOO_LITTLE_KNOWN:
+            known_share = f"{len(known)} of {len(offsets)} commits with a known lag"
+            return f"too little is known yet: {known_share}; lag now {lag}"
+        case Reason.WAS_CAUGHT_UP:
+            return f"lag was {facts.allowed} at some commit of the last {facts.span}; now {lag}"
+        case Reason.STALLED:
+            return f"{len(offsets)} commits in {facts.span}, all at offset {offsets[-1]:,}; lag {lag}"
+        case Reason.LAG_FELL:
+            return f"lag went down within the window ({known[0]:,} first, {known[-1]:,} last); now {lag}"
+        case Reason.FALLING_BEHIND:
+            low = known[0] if facts.trend_floor is None else min(facts.trend_floor, known[0])
+            if low == known[-1]:
+                return f"lag has stayed at {low:,} over {len(known)} commits in {facts.span}, never less"
+            return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {lag}"
+        case Reason.LAG_STEADY:
+            return f"keeps pace: lag {known[-1]:,}, no rise beyond what sampling can tell; now {lag}"
+        case Reason.TAIL_IN_DOUBT:
+            return f"lag {lag} may be transaction markers alone: the tail of the partition is being read"
 
 
-def _incomplete(facts: Facts) -> str:
-    return (
-        f"{len(facts.offsets)} of {facts.intervals} commits in the window, "
-        f"less than minimum-complete {facts.minimum_complete:g}"
-    )
-
-
-def _caught_up(facts: Facts) -> str:
-    return f"caught up: lag is {facts.lag}" if facts.current_lag == 0 else f"lag {facts.lag} is {facts.allowed}"
-
-
-def _stopped(facts: Facts) -> str:
-    return (
-        f"no commit for {format_duration(facts.now_ms - facts.times_ms[-1])}, longer than the "
-        f"{facts.span} its last {len(facts.offsets)} commits took; lag {facts.lag}"
-    )
-
-
-def _rewound(facts: Facts) -> str:
-    offsets = facts.offsets
-    fell = next(i for i in range(1, len(offsets)) if offsets[i] < offsets[i - 1])
-    return (
-        f"the committed offset went back from {offsets[fell - 1]:,} to {offsets[fell]:,} "
-        f"and has reached only {max(offsets[fell:]):,} since; lag {facts.lag}"
-    )
-
-
-def _too_little_known(facts: Facts) -> str:
-    known, commits = len(facts.known_lags), len(facts.offsets)
-    return f"too little is known yet: {known} of {commits} commits with a known lag; lag now {facts.lag}"
-
-
-def _stalled(facts: Facts) -> str:
-    return f"{len(facts.offsets)} commits in {facts.span}, all at offset {facts.offsets[-1]:,}; lag {facts.lag}"
-
-
-def _lag_fell(facts: Facts) -> str:
-    first, last = facts.known_lags[0], facts.known_lags[-1]
-    return f"lag went down within the window ({first:,} first, {last:,} last); now {facts.lag}"
-
-
-def _falling_behind(facts: Facts) -> str:
-    known = facts.known_lags
-    low = known[0] if facts.trend_floor is None else min(facts.trend_floor, known[0])
-    if low == known[-1]:
-        return f"lag has stayed at {low:,} over {len(known)} commits in {facts.span}, never less"
-    return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {facts.lag}"
-
-
-def _lag_steady(facts: Facts) -> str:
-    return f"keeps pace: lag {facts.known_lags[-1]:,}, no rise beyond what sampling can tell; now {facts.lag}"
-
-
-_WORDS: dict[Reason, Callable[[Facts], str]] = {
-    Reason.NOT_JUDGED: lambda _: "not judged yet: the offsets topic is still being read",
-    Reason.NO_COMMITS: _no_commits,
-    Reason.INCOMPLETE: _incomplete,
-    Reason.NO_HEAD: lambda _: "the head of this partition is not known yet",
-    Reason.CAUGHT_UP: _caught_up,
-    Reason.STOPPED: _stopped,
-    Reason.REWOUND: _rewound,
-    Reason.TOO_LITTLE_KNOWN: _too_little_known,
-    Reason.WAS_CAUGHT_UP: lambda facts: (
-        f"lag was {facts.allowed} at some commit of the last {facts.span}; now {facts.lag}"
-    ),
-    Reason.STALLED: _stalled,
-    Reason.LAG_FELL: _lag_fell,
-    Reason.FALLING_BEHIND: _falling_behind,
-    Reason.LAG_STEADY: _lag_steady,
-    Reason.TAIL_IN_DOUBT: lambda facts: (
-        f"lag {facts.lag} may be transaction markers alone: the tail of the partition is being read"
-    ),
-}
 _EARLIER = {
     Reason.STOPPED: "had stopped when last judged",
     Reason.REWOUND: "had gone back when last judged",
