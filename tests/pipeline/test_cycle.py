@@ -18,9 +18,9 @@ from warren.errors import Fenced
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.deletion_requests import MAX_COMMIT_DELAY_MS
 from warren.pipeline.flow import judge_buckets
 from warren.pipeline.plan import CyclePlan
+from warren.pipeline.planner import MAX_COMMIT_DELAY_MS
 from warren.pipeline.schemas import TableKind
 from warren.pipeline.shuffle import address_tables
 from warren.snapshot.manifest import Manifest

@@ -12,10 +12,15 @@ from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storag
 from warren.domain.matching import GroupFilter
 from warren.domain.offsets_outages import Outage
 from warren.kafka.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table
-from warren.pipeline.deletion_requests import MAX_COMMIT_DELAY_MS, deletions_after_cycle, deletions_in_cycle
 from warren.pipeline.next_manifest import UNKNOWN_CLUSTER
 from warren.pipeline.plan import PlannedCluster
-from warren.pipeline.planner import Planner, driver_tables
+from warren.pipeline.planner import (
+    MAX_COMMIT_DELAY_MS,
+    Planner,
+    deletions_after_cycle,
+    deletions_in_cycle,
+    driver_tables,
+)
 from warren.pipeline.schemas import TableKind
 from warren.snapshot.manifest import ClusterState, Position, Source
 from warren.snapshot.requests import PipelineRequest, RequestKind

@@ -16,13 +16,12 @@ from warren.errors import ClusterError
 from warren.kafka.options import to_spark_options
 from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult, decode_result
-from warren.pipeline.deletion_requests import deletions_after_cycle, deletions_in_cycle
 from warren.pipeline.flow import flow
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import TopicRead, admit
-from warren.pipeline.planner import Planner, driver_tables
+from warren.pipeline.planner import Planner, deletions_after_cycle, deletions_in_cycle, driver_tables
 from warren.pipeline.query import QueryNotStarted, run_query
 from warren.pipeline.shuffle import bucket_slots
 from warren.snapshot.manifest import Manifest

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.head_retention import keep_samples
 from warren.domain.windows import UNKNOWN
 from warren.kafka.samples import ClusterSample, Topic
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
+
+TIERS_MS = ((180_000, 0), (1_800_000, 60_000), (21_600_000, 600_000), (86_400_000, 3_600_000))
+"""Pairs of an age and the distance between samples that are kept up to that age: all at first, then fewer and fewer."""
 
 
 class HeadFiles:
@@ -56,6 +58,17 @@ def thin_history(history: Sequence[HeadSample], now_ms: int) -> tuple[HeadSample
     """The history without samples that are too old, or too close together for their age."""
     times = [max((end for _, end in sample.taken_ms.values()), default=0) for sample in history]
     return tuple(history[index] for index in keep_samples(times, now_ms))
+
+
+def keep_samples(times_ms: Sequence[int], now_ms: int) -> list[int]:
+    """The indexes of the samples to keep, given their times, oldest first; the newest is always among them."""
+    kept: list[int] = []
+    for index, time_ms in enumerate(times_ms):
+        spacing = next((gap for age, gap in TIERS_MS if now_ms - time_ms <= age), None)
+        is_apart = spacing is not None and (not kept or time_ms - times_ms[kept[-1]] >= spacing)
+        if is_apart or index == len(times_ms) - 1:
+            kept.append(index)
+    return kept
 
 
 def changed_topics(before: Sequence[Topic], now: Sequence[Topic]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
 import pyarrow as pa
 
 from warren.config import Config
@@ -22,6 +23,9 @@ from warren.snapshot.requests import PipelineRequest
 from warren.sources.offsets_topic import offsets_topics, starts_latest
 
 Samples = Mapping[str, ClusterSample]
+
+MAX_COMMIT_DELAY_MS = 10_000
+"""How long after it was made a commit may take until it can be read."""
 
 
 class Planner:
@@ -88,27 +92,23 @@ class Planner:
             state, sample = state_of(before, name), answered.get(name)
             own = [read for read in reads if read.cluster == name]
             recent_s = self.config.storage.intervals * max(self.config.clusters[name].offset_refresh, self.trigger_s)
-            cluster = PlannedCluster(
-                name=name,
-                is_judged=sample is not None and not any(read.is_catching_up for read in own),
-                is_restarted=any(read.is_another_log for read in own),
-                skew_ms=clock_skew_of(state).ms,
-                recent_ms=round(recent_s * 1000),
-                outages=outages_of([read.after for read in own]),
-            )
-            if sample is not None:
-                # The list of topics is older than the sample: later commits are to a topic of that name created since.
-                deleted, recreated = changed_topics(topics[name], sample.topics)
-                cluster = replace(
-                    cluster,
-                    deleted_topics=(
-                        *((topic, sample.topics_at_ms) for topic in deleted),
-                        *((topic, state.topics_at_ms) for topic in recreated),
-                    ),
-                    verified_tails=sample.verified_tails,
-                    read_until_ms=sample.ends_at_ms,
+            # The list of topics is older than the sample: later commits are to a topic of that name created since.
+            deleted, recreated = changed_topics(topics[name], sample.topics) if sample else ((), ())
+            deleted_topics = [(topic, sample.topics_at_ms if sample else 0) for topic in deleted]
+            deleted_topics += [(topic, state.topics_at_ms) for topic in recreated]
+            planned.append(
+                PlannedCluster(
+                    name=name,
+                    is_judged=sample is not None and not any(read.is_catching_up for read in own),
+                    is_restarted=any(read.is_another_log for read in own),
+                    skew_ms=clock_skew_of(state).ms,
+                    recent_ms=round(recent_s * 1000),
+                    deleted_topics=tuple(deleted_topics),
+                    verified_tails=sample.verified_tails if sample else (),
+                    read_until_ms=sample.ends_at_ms if sample else None,
+                    outages=outages_of([read.after for read in own]),
                 )
-            planned.append(cluster)
+            )
         return tuple(planned)
 
     def plan(
@@ -186,3 +186,50 @@ def _with_groups(sample: ClusterSample) -> pa.Table:
     assert sample.owners is not None
     groups = pa.table({"group": pa.array(list(sample.consumer_groups or ()), pa.string())})
     return pa.concat_tables([groups, sample.owners], promote_options="default")
+
+
+def deletions_in_cycle(
+    before: Manifest, requested: Sequence[PipelineRequest], clusters: Collection[str], now_ms: int
+) -> tuple[PipelineRequest, ...]:
+    """The deletions in force in a cycle: the newest one of each group or topic, and the new requests."""
+    newest = {
+        (deletion.cluster, deletion.group, deletion.topic): deletion
+        for deletion in sorted(before.requests, key=lambda deletion: deletion.asked_at_ms)
+        if deletion.cluster in clusters
+    }
+    # A request from a clock that is ahead must not delete commits that are still to come.
+    new = (msgspec.structs.replace(request, asked_at_ms=min(request.asked_at_ms, now_ms)) for request in requested)
+    return (*newest.values(), *new)
+
+
+def deletions_after_cycle(
+    planner: Planner, before: Manifest, after: Manifest, renewed: Collection[str]
+) -> tuple[PipelineRequest, ...]:
+    """The deletions of a cycle that are needed after it; `renewed` are those whose groups have committed again.
+
+    A deletion ends when no commit from before it can arrive any more and its group has committed again. Until then
+    owners alone do not bring the group back, for as long as a silent group is remembered. At least one manifest names
+    each deletion, so that none is taken up twice.
+    """
+    taken_up = {deletion.id for deletion in before.requests}
+    expired_ms = after.now_ms - planner.config.storage.expire_group * 1000
+    return tuple(
+        deletion
+        for deletion in after.requests
+        if deletion.id not in taken_up
+        or not is_read_past(planner, after, deletion)
+        or (deletion.id not in renewed and deletion.asked_at_ms >= expired_ms)
+    )
+
+
+def is_read_past(planner: Planner, after: Manifest, deletion: PipelineRequest) -> bool:
+    """Whether all commits from before a deletion had been read, and dropped, in the cycle of a manifest."""
+    state = state_of(after, deletion.cluster)
+    topics = [topic for cluster, topic in planner.consumers if cluster == deletion.cluster]
+    is_sampled = state.error is None and state.looked_at_ms > deletion.asked_at_ms + MAX_COMMIT_DELAY_MS
+    is_read = all(topic in state.sources for topic in topics) and all(
+        position.backlog == 0 and (position.away_from_ms is None or position.away_to_ms is not None)
+        for topic in topics
+        for position in state.sources[topic].positions.values()
+    )
+    return is_sampled and is_read and not planner.needs_seeds(after, deletion.cluster)

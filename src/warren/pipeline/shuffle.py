@@ -29,16 +29,14 @@ def addressed(bucket: int, kind: TableKind, table: pa.Table, plan: CyclePlan) ->
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    columns = ([plan.slots[bucket]], [bucket], [int(kind)], [sink.getvalue().to_pybytes()])
-    arrays = [pa.array(values, field.type) for field, values in zip(ADDRESSED, columns, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ADDRESSED)
+    row = {"slot": plan.slots[bucket], "bucket": bucket, "kind": kind, "table": sink.getvalue().to_pybytes()}
+    return pa.RecordBatch.from_pylist([row], schema=ADDRESSED)
 
 
 def call_buckets(plan: CyclePlan) -> pa.RecordBatch:
     """One row per bucket that only makes sure that the bucket is judged."""
-    columns = (plan.slots, range(plan.buckets), [int(TableKind.NONE)] * plan.buckets, [None] * plan.buckets)
-    arrays = [pa.array(values, field.type) for field, values in zip(ADDRESSED, columns, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ADDRESSED)
+    rows = [{"slot": slot, "bucket": bucket, "kind": TableKind.NONE} for bucket, slot in enumerate(plan.slots)]
+    return pa.RecordBatch.from_pylist(rows, schema=ADDRESSED)
 
 
 def gather_tables(batches: Batches) -> dict[int, dict[TableKind, pa.Table]]:

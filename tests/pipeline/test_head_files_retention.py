@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from warren.domain.head_retention import TIERS_MS, keep_samples
+from warren.pipeline.head_files import TIERS_MS, keep_samples
 
 MINUTE, HOUR = 60_000, 3_600_000
 NOW = 100 * HOUR
