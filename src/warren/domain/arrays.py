@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
@@ -23,7 +22,7 @@ def to_ints(column: pa.Array | pa.ChunkedArray) -> Ints:
     """A column of integers as int64, nulls as -1; copied, and writable, only if it has nulls or another type."""
     values = to_array(column)
     if values.null_count:
-        values = pc.fill_null(values, -1)
+        values = values.fill_null(-1)
     ints: Ints = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return ints
 

@@ -1,7 +1,5 @@
 """Burrow's ring of the last commits, for all partitions at once: one row each, the newest slot at the right."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

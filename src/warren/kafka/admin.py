@@ -1,23 +1,20 @@
 """The admin client of a cluster, with typed answers and a deadline for every call."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import confluent_kafka
 import numpy as np
-import numpy.typing as npt
 from confluent_kafka import ConsumerGroupType, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from warren.domain.arrays import Codes, Ints
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
-from warren.kafka.samples import Offsets
 
 LATEST = -1
 EARLIEST = -2
@@ -45,7 +42,7 @@ _NOT_VISIBLE = (
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 )
 
-_offset_of = attrgetter("offset")
+_Item = TypeVar("_Item")
 
 OffsetRequest = list[TopicPartition]
 OffsetsFuture = Future[dict[TopicPartition, Any]]
@@ -56,7 +53,7 @@ class TopicDescription:
     """A topic's id and, for each partition, its leader (UNKNOWN if it has none) and its in-sync replicas."""
 
     id: str
-    leaders: npt.NDArray[np.int32]
+    leaders: Codes
     in_sync: tuple[frozenset[int], ...]
 
 
@@ -92,7 +89,7 @@ class Admin:
     def describe_topics(self, names: Sequence[str], deadline: float) -> dict[str, TopicDescription]:
         """The description of each of these topics that exists and is visible."""
         futures: dict[str, Future[Any]] = {}
-        for batch in _batches(names, _MAX_REQUEST_TOPICS):
+        for batch in batches(names, _MAX_REQUEST_TOPICS):
             futures |= self._client.describe_topics(TopicCollection(batch), request_timeout=_left(deadline))
         topics = {name: self._result(future, deadline) for name, future in futures.items()}
         self._client.poll(0)
@@ -118,7 +115,7 @@ class Admin:
     def list_owners(self, groups: Sequence[str], deadline: float) -> list[tuple[str, str, int, str, str]]:
         """Group, topic, partition, host and client id of every assigned partition of the groups that are visible."""
         futures: dict[str, Future[Any]] = {}
-        for batch in _batches(groups, _MAX_REQUEST_GROUPS):
+        for batch in batches(groups, _MAX_REQUEST_GROUPS):
             futures |= self._client.describe_consumer_groups(batch, request_timeout=_left(deadline))
         described = [self._result(future, deadline) for future in futures.values()]
         return [
@@ -132,7 +129,7 @@ class Admin:
     def list_committed(self, groups: Sequence[str], deadline: float) -> list[tuple[str, str, int, int]]:
         """Group, topic, partition and offset of everything that the groups that are visible have committed."""
         rows = []
-        for batch in _batches(groups, _MAX_GROUPS_IN_FLIGHT):
+        for batch in batches(groups, _MAX_GROUPS_IN_FLIGHT):
             # The API takes one group per call.
             futures = {
                 group: self._client.list_consumer_group_offsets(
@@ -174,14 +171,14 @@ class Admin:
             self._last_error = error.str()
 
 
-def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Offsets:
+def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
     """The offsets in the order of the request, UNKNOWN where no answer came in time."""
     try:
         answers = future.result(_left(deadline))
     except (KafkaException, TimeoutError):
         return np.full(len(request), UNKNOWN, np.int64)
     try:
-        offsets = np.fromiter(map(_offset_of, map(answers.get, request)), np.int64, len(request))
+        offsets = np.fromiter(map(attrgetter("offset"), map(answers.get, request)), np.int64, len(request))
     except AttributeError:  # some of the answers are errors, which have no offset
         known = (getattr(answers.get(tp), "offset", UNKNOWN) for tp in request)
         offsets = np.fromiter(known, np.int64, len(request))
@@ -193,8 +190,9 @@ def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.001)
 
 
-def _batches(names: Sequence[str], size: int) -> Iterable[list[str]]:
-    return (list(names[i : i + size]) for i in range(0, len(names), size))
+def batches(items: Sequence[_Item], size: int) -> list[list[_Item]]:
+    """The items in batches of at most so many."""
+    return [list(items[i : i + size]) for i in range(0, len(items), size)]
 
 
 def _to_description(topic: Any) -> TopicDescription:  # noqa: ANN401

@@ -1,7 +1,5 @@
 """Samples one cluster: the ends of its offsets topics and all heads every time, topics and owners rarely."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -11,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from warren.domain.arrays import Ints
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Admin
@@ -19,7 +18,6 @@ from warren.kafka.samples import (
     NO_OFFSETS,
     OWNERS,
     ClusterSample,
-    Offsets,
     Partition,
     PartitionEnds,
     SampleVersions,
@@ -59,7 +57,7 @@ class _Topics:
     checked_at_ms: int
     layout: PartitionLayout
     heads: OffsetQuery
-    log_starts: Offsets
+    log_starts: Ints
     owners: _Owners
 
 
@@ -182,7 +180,7 @@ class ClusterSampler:
             raise ClusterError("its topics could not be listed in time")
         return self._topics
 
-    def _heads(self, topics: _Topics, deadline: float) -> Offsets:
+    def _heads(self, topics: _Topics, deadline: float) -> Ints:
         heads = topics.heads.send(self._admin, READ_UNCOMMITTED, deadline)()
         is_known = heads != UNKNOWN
         if topics.heads.partitions and not is_known.any():

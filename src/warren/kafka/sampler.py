@@ -1,7 +1,5 @@
 """Samples all clusters at once, in supervised processes, so that no cluster can hold up the cycle."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import threading

@@ -1,7 +1,5 @@
 """The process that samples clusters: it receives requests through a pipe and answers each cluster's in threads."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

@@ -1,16 +1,14 @@
 """What to sample of a cluster, and what a sample contains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Offsets = npt.NDArray[np.int64]
-NO_OFFSETS: Offsets = np.empty(0, np.int64)
+from warren.domain.arrays import Ints
+
+NO_OFFSETS: Ints = np.empty(0, np.int64)
 Partition = tuple[str, int]
 """A topic and a partition of it."""
 
@@ -104,8 +102,8 @@ class ClusterSample:
     offsets_topic_ids: dict[str, str] = field(default_factory=dict)
     heads_at_ms: tuple[int, int] = (0, 0)
     topics: tuple[Topic, ...] = ()
-    heads: Offsets = field(default_factory=NO_OFFSETS.copy)
-    log_starts: Offsets = field(default_factory=NO_OFFSETS.copy)
+    heads: Ints = field(default_factory=NO_OFFSETS.copy)
+    log_starts: Ints = field(default_factory=NO_OFFSETS.copy)
     verified_tails: tuple[Partition, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None

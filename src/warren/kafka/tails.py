@@ -4,8 +4,6 @@ Transaction markers and aborted messages have offsets, but no consumer sees them
 then stays a little behind the head. The cycle names the tails to verify; each is read once per head.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import queue
@@ -16,9 +14,11 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from warren.domain.arrays import Ints
 from warren.domain.lag import SHORT_LAG
 from warren.domain.windows import UNKNOWN
-from warren.kafka.samples import Offsets, Partition
+from warren.kafka.admin import batches
+from warren.kafka.samples import Partition
 from warren.kafka.topics import PartitionLayout
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Tails:
         self._reader: threading.Thread | None = None
         self._is_reading = False
 
-    def verify(self, partitions: Sequence[Partition], layout: PartitionLayout, heads: Offsets) -> None:
+    def verify(self, partitions: Sequence[Partition], layout: PartitionLayout, heads: Ints) -> None:
         """Begin to read the tails of these partitions; ignored while others are being read."""
         if not partitions or self._is_reading:
             return
@@ -80,7 +80,7 @@ class Tails:
             self._reader.start()
         self._requests.put(request)
 
-    def apply(self, layout: PartitionLayout, heads: Offsets) -> tuple[Offsets, tuple[Partition, ...]]:
+    def apply(self, layout: PartitionLayout, heads: Ints) -> tuple[Ints, tuple[Partition, ...]]:
         """The heads, with the end of the data in place of each verified one, and the verified partitions.
 
         A tail counts as verified only while the head is the one it was read at.
@@ -105,10 +105,8 @@ class Tails:
             request = self._requests.get()
             try:
                 consumer = consumer or Consumer({**_SETTINGS, **self._config})
-                partitions = list(request.items())
-                for i in range(0, len(partitions), _BATCH_SIZE):
-                    batch = dict(partitions[i : i + _BATCH_SIZE])
-                    self._add(read_tails(consumer, batch, time.monotonic() + _BATCH_TIMEOUT_S))
+                for batch in batches(list(request.items()), _BATCH_SIZE):
+                    self._add(read_tails(consumer, dict(batch), time.monotonic() + _BATCH_TIMEOUT_S))
             except Exception as error:  # noqa: BLE001 - a tail that cannot be read counts as data
                 _log.warning("tails of %d partitions could not be read: %s", len(request), error)
                 self._add({partition: Tail(head, head) for partition, head in request.items()})

@@ -1,18 +1,18 @@
 """The partitions of topics as one array: their leaders, and the requests for their offsets."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 from confluent_kafka import TopicPartition
 
+from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.windows import UNKNOWN
-from warren.kafka.admin import Admin, OffsetRequest, TopicDescription, to_offsets
-from warren.kafka.samples import Offsets, Topic
+from warren.kafka.admin import Admin, OffsetRequest, TopicDescription, batches, to_offsets
+from warren.kafka.samples import Topic
 
 # librdkafka searches a request's list once per answer in it, so the cost grows with the square of its size. With
 # 200 partitions that is less than the round trip; one request of 5,000 partitions cost six times as much.
@@ -28,11 +28,11 @@ class PartitionLayout:
     """
 
     topics: tuple[Topic, ...]
-    starts: npt.NDArray[np.int64]
-    leaders: npt.NDArray[np.int32]
+    starts: Ints
+    leaders: Codes
 
     @classmethod
-    def of(cls, described: Mapping[str, TopicDescription]) -> PartitionLayout:
+    def of(cls, described: Mapping[str, TopicDescription]) -> Self:
         """The layout of these topics."""
         named = sorted((name, topic) for name, topic in described.items() if len(topic.leaders))
         topics = tuple(Topic(name, topic.id, len(topic.leaders)) for name, topic in named)
@@ -40,7 +40,7 @@ class PartitionLayout:
         leaders = np.concatenate([np.empty(0, np.int32), *(topic.leaders for _, topic in named)])
         return cls(topics, np.cumsum(counts) - counts, leaders)
 
-    def equals(self, other: PartitionLayout | None) -> bool:
+    def equals(self, other: Self | None) -> bool:
         """Whether the other has the same topics with the same leaders."""
         return other is not None and self.topics == other.topics and np.array_equal(self.leaders, other.leaders)
 
@@ -48,7 +48,7 @@ class PartitionLayout:
         """The index of the first partition of each topic."""
         return {topic.name: start for topic, start in zip(self.topics, self.starts.tolist(), strict=True)}
 
-    def mark_whole_topics(self, is_marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def mark_whole_topics(self, is_marked: Bools) -> Bools:
         """Mark every partition of each topic that has a marked partition."""
         if not len(self.topics):
             return is_marked
@@ -82,25 +82,22 @@ class OffsetQuery:
                 TopicPartition(layout.topics[t].name, p, offset_spec)
                 for t, p in zip(topic.tolist(), partition.tolist(), strict=True)
             ]
-            starts = range(0, len(partitions), _MAX_REQUEST_PARTITIONS)
-            requests = [partitions[start : start + _MAX_REQUEST_PARTITIONS] for start in starts]
+            requests = batches(partitions, _MAX_REQUEST_PARTITIONS)
             self._leaders.append(_LeaderRequests(leader, indices, requests))
 
-    def send(self, admin: Admin, isolation: int, deadline: float) -> Callable[[], Offsets]:
+    def send(self, admin: Admin, isolation: int, deadline: float) -> Callable[[], Ints]:
         """Send the requests; the result waits for the offsets, which are UNKNOWN where no answer came in time."""
         # A leader that did not answer last time comes last and gets little time, until it answers again.
         leaders = sorted(self._leaders, key=lambda leader: leader.leader in self.unresponsive)
         futures = [[admin.list_offsets(r, isolation, deadline) for r in leader.requests] for leader in leaders]
 
-        def receive() -> Offsets:
+        def receive() -> Ints:
             offsets = np.full(self._size, UNKNOWN, np.int64)
             for leader, answers in zip(leaders, futures, strict=True):
                 is_unresponsive = leader.leader in self.unresponsive
                 until = min(time.monotonic() + _UNRESPONSIVE_GRACE_S, deadline) if is_unresponsive else deadline
-                parts = [
-                    to_offsets(request, answer, until) for request, answer in zip(leader.requests, answers, strict=True)
-                ]
-                offsets[leader.indices] = np.concatenate(parts)
+                parts = zip(leader.requests, answers, strict=True)
+                offsets[leader.indices] = np.concatenate([to_offsets(*part, until) for part in parts])
                 is_silent = (offsets[leader.indices] == UNKNOWN).all()
                 change = self.unresponsive.union if is_silent else self.unresponsive.difference
                 self.unresponsive = change({leader.leader})

@@ -43,13 +43,8 @@ class BucketResult(msgspec.Struct, frozen=True):
     """The ids of deletions whose groups have committed again."""
 
 
-def encode_result(result: BucketResult) -> bytes:
-    """A result as it crosses Spark."""
-    return msgspec.msgpack.encode(result)
-
-
 def decode_result(data: bytes) -> BucketResult:
-    """A result back from its bytes."""
+    """A result back from the bytes in which it crosses Spark."""
     return msgspec.msgpack.decode(data, type=BucketResult)
 
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from warren.pipeline.add_commits import add_seeds, append_commits, locate_commits, replace_owners
 from warren.pipeline.bucket_files import load_bucket, load_inputs, write_bucket
-from warren.pipeline.bucket_result import encode_result, to_result
+from warren.pipeline.bucket_result import to_result
 from warren.pipeline.decode import compact_records, decode_records
 from warren.pipeline.drop import (
     drop_deleted_commits,
@@ -85,7 +86,7 @@ def judge_buckets(plan: CyclePlan) -> Callable[[Batches], Batches]:
             for step in BUCKET_STEPS:
                 bucket = step(bucket, inputs)
             files = write_bucket(store, plan, number, bucket)
-            result = encode_result(to_result(files, bucket, inputs))
+            result = msgspec.msgpack.encode(to_result(files, bucket, inputs))
             yield pa.RecordBatch.from_pylist([{"bucket": number, "result": result}], schema=RESULTS)
 
     return run

@@ -122,13 +122,18 @@ class RowHeads:
 
     def newest(self, rows: Ints, column: str = "head") -> Ints:
         """The last known head (or log start) of each row."""
-        newest = np.full(rows.size, UNKNOWN, dtype=np.int64)
-        for sample in range(len(self._samples) - 1, max(len(self._samples) - 1 - MAX_SAMPLES_BACK, -1), -1):
-            missing = np.flatnonzero(newest == UNKNOWN)
+        newest_first = range(len(self._samples) - 1, -1, -1)
+        return self._first_known(newest_first[:MAX_SAMPLES_BACK], rows, column)
+
+    def _first_known(self, samples: Sequence[int], rows: Ints, column: str = "head") -> Ints:
+        """The head (or log start) of each row in the first of some samples that has it."""
+        known = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for sample in samples:
+            missing = np.flatnonzero(known == UNKNOWN)
             if missing.size == 0:
                 break
-            newest[missing] = self.at(sample, rows[missing], column)
-        return newest
+            known[missing] = self.at(sample, rows[missing], column)
+        return known
 
     def recent(self, rows: Ints, cluster: str, since_ms: int) -> tuple[Ints, Bools]:
         """The lowest head of each row since a time, and whether its head was already known then.
@@ -138,19 +143,12 @@ class RowHeads:
         """
         covering, started, _ = self.times(cluster)
         first = max(int(np.searchsorted(started, since_ms, side="right")) - 1, 0)
-        reaches_back = bool(started.size and started[0] <= since_ms)
         is_complete = np.zeros(rows.size, dtype=np.bool_)
-        lowest = np.full(rows.size, UNKNOWN, dtype=np.int64)
-        for sample in covering[first:]:
-            missing = np.flatnonzero(lowest == UNKNOWN)
-            if missing.size == 0:
-                break
-            lowest[missing] = self.at(sample, rows[missing])
-            if sample == covering[first]:
-                is_complete = (lowest != UNKNOWN) & reaches_back
-        newest = self.newest(rows)
-        lowest = np.where((lowest == UNKNOWN) | (newest == UNKNOWN), lowest, np.minimum(lowest, newest))
-        return lowest, is_complete
+        if covering and started[0] <= since_ms:
+            is_complete = self.at(covering[first], rows) != UNKNOWN
+        lowest, newest = self._first_known(covering[first:], rows), self.newest(rows)
+        is_known = (lowest != UNKNOWN) & (newest != UNKNOWN)
+        return np.where(is_known, np.minimum(lowest, newest), lowest), is_complete
 
     def lags(self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints) -> tuple[Ints, Ints, Ints]:
         """The lag of commits of one cluster and its bounds; the times are of our clock."""
