@@ -164,5 +164,4 @@ def test_ten_thousand_groups_at_once_get_one_notification_each(scene: IncidentSc
     scene.process(START, {("one", f"g{index}"): [(STALL, index), (OK, 0)] for index in range(10_000)})
     assert len(scene.incidents(limit=20_000)) == 10_000
     with open_read_only(tmp_path) as database:
-        assert database is not None
         assert database.execute("SELECT count(*), count(DISTINCT key) FROM letters").fetchone() == (10_000, 10_000)

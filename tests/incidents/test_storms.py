@@ -16,7 +16,7 @@ from warren.incidents.silences import Silence
 from warren.incidents.store.database import open_read_only
 from warren.incidents.store.operator_actions import write_action
 from warren.incidents.store.reader import read_notifications
-from warren.incidents.store.rows import from_row, select
+from warren.incidents.store.rows import read
 
 MINUTE = 60 * SECOND
 HOOK = NotifierPolicy("hook", storm_threshold=5, wants_close=True, send_interval_ms=5 * MINUTE)
@@ -46,9 +46,7 @@ class StormScene:
     def notifications(self) -> list[Notification]:
         """All notifications, oldest first."""
         with open_read_only(self._root) as database:
-            assert database is not None
-            query = f"{select(Notification)} ORDER BY due_ms, key"
-            return [from_row(Notification, row) for row in database.execute(query)]
+            return read(database, Notification, "ORDER BY due_ms, key")
 
 
 def bad(*indexes: int, status: Status = STALL) -> dict[int, Status]:

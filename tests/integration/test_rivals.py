@@ -124,9 +124,8 @@ def test_the_active_one_is_killed_twenty_times_and_every_event_is_told_once(
 
         def is_over() -> bool:
             entries = read_incidents(run.data, IncidentQuery(limit=1000))
-            with open_read_only(run.data) as book:
-                assert book is not None
-                left = book.execute("SELECT count(*) FROM letters WHERE sent_ms IS NULL").fetchone()[0]
+            with open_read_only(run.data) as database:
+                left = database.execute("SELECT count(*) FROM letters WHERE sent_ms IS NULL").fetchone()[0]
             return bool(entries) and all(one.closed_ms for one in entries) and not left
 
         wait_for(is_over, "all incidents are over, and all is told")

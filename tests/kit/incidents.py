@@ -13,7 +13,7 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.incidents.model import Event, Incident, Notification, StatusChange
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.store.reader import IncidentQuery, read_incidents
+from warren.incidents.store.reader import IncidentQuery, read_delivery_counts, read_incidents
 from warren.incidents.store.store import IncidentStore
 from warren.snapshot.manifest import Bucket, Manifest
 from warren.snapshot.schemas import GROUPS, PARTITIONS
@@ -137,3 +137,9 @@ def notification(
         result=structs.replace(missing_group(("one", "g")), status="ERR"),
         **changes,
     )
+
+
+def count_deliveries(data_dir: Path) -> dict[str, tuple[int, int, int]]:
+    """How many notifications of each notifier were sent, wait, and were given up."""
+    counts = read_delivery_counts(data_dir)
+    return {notifier: (each.sent, each.waiting, each.given_up) for notifier, each in counts.items()}

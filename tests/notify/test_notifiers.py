@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.incidents import OK, SECOND, STALL, START, WARN, IncidentScene
+from tests.kit.incidents import OK, SECOND, STALL, START, WARN, IncidentScene, count_deliveries
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, Notifier
@@ -19,7 +19,6 @@ from warren.delivery.backoff import Backoff
 from warren.errors import ConfigError, RefusedError
 from warren.incidents.model import Event
 from warren.incidents.pipeline import IncidentPipeline
-from warren.incidents.store.reader import count_incidents
 from warren.notify.delivery import NotifierDelivery
 from warren.notify.notifiers import check_templates, delivering, refuse_bad_templates, send_sample
 from warren.notify.senders.http import HttpSender
@@ -95,7 +94,7 @@ def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiv
     assert json.loads(worse.body)["status"] == "ERR"
     assert json.loads(closed.body) == {"closed": entry.id, "status": "OK"}
     assert [request.method for request in receiver.got] == ["POST", "POST", "DELETE"]
-    assert count_incidents(tmp_path).notifications == {("hook", "sent"): 3}
+    assert count_deliveries(tmp_path) == {"hook": (3, 0, 0)}
     assert {request.path for request in receiver.got} == {"/one/g"}
     assert opened.headers["content-type"] == "application/json"
     assert (opened.headers["x-team"], opened.headers["authorization"]) == ("a", "Basic dTpw")
@@ -125,7 +124,7 @@ def test_a_refused_notification_is_given_up_and_the_next_is_sent(
         wait_for(lambda: len(receiver.got) == 2, "the close is sent", 20)
     assert "the server answered 404" in caplog.text
     assert running.scene.incident_store.next_notification("hook") is None
-    assert count_incidents(tmp_path).notifications == {("hook", "given_up"): 1, ("hook", "sent"): 1}
+    assert count_deliveries(tmp_path) == {"hook": (1, 0, 1)}
 
 
 def test_a_receiver_that_hangs_delays_no_other_notifier(tmp_path: Path, receiver: Receiver) -> None:

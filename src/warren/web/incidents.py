@@ -15,6 +15,7 @@ from warren.incidents.store.reader import (
     IncidentQuery,
     read_delivery_counts,
     read_incidents,
+    read_last_errors,
     read_leadership,
     read_notifications,
 )
@@ -77,9 +78,10 @@ def read_incident(api: Api, request: Request) -> Incident:
 
 def notifiers(api: Api, request: Request) -> Response:
     """Get whether this Warren notifies, and the deliveries of each notifier."""
-    leadership, counts = read_leadership(api.data_dir, api.clock_ms()), read_delivery_counts(api.data_dir)
+    leadership = read_leadership(api.data_dir, api.clock_ms())
+    counts, errors = read_delivery_counts(api.data_dir), read_last_errors(api.data_dir)
     answers = [
-        _notifier_answer(notifier, counts.get(name, DeliveryCounts()))
+        _notifier_answer(notifier, counts.get(name, DeliveryCounts()), errors.get(name, ""))
         for name, notifier in sorted(api.config.notifiers.items())
     ]
     duty = LeadershipSummary(state=leadership.state, since=leadership.since_ms, why=leadership.why)
@@ -139,7 +141,7 @@ def _notification_answer(notification: Notification) -> IncidentMessage:
     )
 
 
-def _notifier_answer(notifier: Notifier, counts: DeliveryCounts) -> NotifierSummary:
+def _notifier_answer(notifier: Notifier, counts: DeliveryCounts, last_error: str) -> NotifierSummary:
     return NotifierSummary(
         name=notifier.name,
         class_name=notifier.class_name,
@@ -147,5 +149,5 @@ def _notifier_answer(notifier: Notifier, counts: DeliveryCounts) -> NotifierSumm
         sent=counts.sent,
         given_up=counts.given_up,
         last_sent=counts.last_sent_ms,
-        trouble=counts.last_error,
+        trouble=last_error,
     )

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from warren import __version__
 from warren.config import Config
+from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
-from warren.incidents.store.reader import count_incidents, read_leadership
+from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
 from warren.web.api import Api
 from warren.web.http import Request, Response
@@ -138,17 +139,20 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
 
 def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
     data_dir = config.pipeline.data_dir
-    counts = count_incidents(data_dir)
+    try:
+        open_incidents, counts = count_open_incidents(data_dir), read_delivery_counts(data_dir)
+    except StoreError:
+        open_incidents, counts = {}, {}
     yield _gauge(
         "warren_incidents_open",
         "Open incidents of a cluster",
-        [({"cluster": name}, counts.open_incidents.get(name, 0)) for name in sorted(config.clusters)],
+        [({"cluster": name}, open_incidents.get(name, 0)) for name in sorted(config.clusters)],
     )
     yield _gauge(
         "warren_notifier_messages",
         "Notifications of a notifier, by state: sent, waiting or given_up",
         [
-            ({"notifier": name, "state": state}, counts.notifications.get((name, state), 0))
+            ({"notifier": name, "state": state}, getattr(counts.get(name, DeliveryCounts()), state))
             for name in sorted(config.notifiers)
             for state in ("sent", "waiting", "given_up")
         ],

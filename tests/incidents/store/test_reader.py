@@ -15,6 +15,7 @@ from warren.incidents.store.reader import (
     DeliveryCounts,
     LeadershipState,
     read_delivery_counts,
+    read_last_errors,
     read_leadership,
     read_notifications,
 )
@@ -29,6 +30,7 @@ def write(data_dir: Path, *notifications: Notification) -> None:
 def test_without_a_store_there_is_nothing_to_read(tmp_path: Path) -> None:
     assert read_notifications(tmp_path, ["i"], 10) == ([], 0)
     assert read_delivery_counts(tmp_path) == {}
+    assert read_last_errors(tmp_path) == {}
     assert read_leadership(tmp_path) == LeadershipState("unknown")
     assert not list(tmp_path.iterdir()), "and reading creates none"
 
@@ -54,9 +56,10 @@ def test_delivery_counts_by_notifier(tmp_path: Path) -> None:
         notification(7, "a", "mail", sent_ms=50),
     )
     assert read_delivery_counts(tmp_path) == {
-        "hook": DeliveryCounts(3, 1, 2, 30, "away"),
-        "mail": DeliveryCounts(1, 0, 0, 50, ""),
+        "hook": DeliveryCounts(3, 1, 2, 30),
+        "mail": DeliveryCounts(1, 0, 0, 50),
     }
+    assert read_last_errors(tmp_path) == {"hook": "away"}
 
 
 def test_a_covering_index_counts_notifications(tmp_path: Path) -> None:

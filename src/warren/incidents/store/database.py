@@ -86,13 +86,15 @@ def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def open_read_only(data_dir: Path) -> Iterator[sqlite3.Connection | None]:
-    """Open the file for reading, in any process; None where there is none yet."""
+def open_read_only(data_dir: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file for reading, in any process; an empty database where there is none yet."""
     path = data_dir / FILE
-    if not path.exists():
-        yield None
-        return
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as database:
-        # The writer creates the file a moment before its tables.
-        has_tables = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'duty'").fetchone()[0]
-        yield database if has_tables else None
+    if path.exists():
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as database:
+            # The writer creates the file a moment before its tables.
+            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'duty'").fetchone():
+                yield database
+                return
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(_TABLES)
+        yield database

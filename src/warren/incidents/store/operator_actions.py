@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warren.incidents.silences import Acknowledgement, OperatorAction, OperatorActions, Silence
 from warren.incidents.store.database import open_database, open_read_only, transaction
-from warren.incidents.store.rows import COLUMNS, TABLE_OF, from_row, select, to_row
+from warren.incidents.store.rows import COLUMNS, TABLE_OF, read, to_row
 
 
 def write_action(data_dir: Path, action: OperatorAction) -> None:
@@ -21,35 +21,28 @@ def store_actions(database: sqlite3.Connection, actions: Sequence[OperatorAction
     for action in actions:
         table = TABLE_OF[type(action)]
         columns = COLUMNS[table]
-        insert = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"  # noqa: S608
+        insert = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"
         database.execute(insert, {**to_row(action), "is_shared": int(is_shared)})
 
 
 def current_actions(database: sqlite3.Connection, now_ms: int) -> OperatorActions:
     """The silences that have not ended, the first to end first, and the acknowledgements of open incidents."""
-    silences = database.execute(f"{select(Silence)} WHERE until_ms > ? ORDER BY until_ms, id", (now_ms,))
     is_open = "SELECT 1 FROM incidents WHERE id = acknowledgements.incident AND closed_ms IS NULL"
-    acknowledgements = database.execute(f"{select(Acknowledgement)} WHERE withdrawn_ms IS NULL AND EXISTS ({is_open})")
-    return OperatorActions(
-        [from_row(Silence, row) for row in silences],
-        {row[0]: from_row(Acknowledgement, row) for row in acknowledgements},
-    )
+    acknowledgements = read(database, Acknowledgement, f"WHERE withdrawn_ms IS NULL AND EXISTS ({is_open})")
+    silences = read(database, Silence, "WHERE until_ms > ? ORDER BY until_ms, id", [now_ms])
+    return OperatorActions(silences, {each.incident: each for each in acknowledgements})
 
 
 def unshared_actions(database: sqlite3.Connection) -> list[OperatorAction]:
     """The actions that the other Warrens do not know yet."""
-    acknowledgements = database.execute(f"{select(Acknowledgement)} WHERE is_shared = 0")
-    silences = database.execute(f"{select(Silence)} WHERE is_shared = 0")
-    return [
-        *(from_row(Acknowledgement, row) for row in acknowledgements),
-        *(from_row(Silence, row) for row in silences),
-    ]
+    condition = "WHERE is_shared = 0"
+    return [*read(database, Acknowledgement, condition), *read(database, Silence, condition)]
 
 
 def read_silences(data_dir: Path, now_ms: int) -> Sequence[Silence]:
     """The silences that have not ended, the first to end first."""
     with open_read_only(data_dir) as database:
-        return [] if database is None else current_actions(database, now_ms).silences
+        return current_actions(database, now_ms).silences
 
 
 def count_silences(data_dir: Path, now_ms: int) -> int:

@@ -1,13 +1,13 @@
 """What any process may read from the store: incidents, notifications, and the state of leadership and notifiers."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from warren.incidents.model import Incident, Notification
 from warren.incidents.store.database import open_read_only
-from warren.incidents.store.rows import COLUMNS, IS_PENDING, SELECT_INCIDENTS, from_row, to_incident
+from warren.incidents.store.rows import COLUMNS, IS_PENDING, from_row, read
 
 LEADERSHIP_TIMEOUT_MS = 60_000
 """A Warren that has not recorded its leadership state for this long has stopped."""
@@ -29,46 +29,25 @@ class IncidentQuery:
 def read_incidents(data_dir: Path, query: IncidentQuery) -> list[Incident]:
     """The incidents that match a query; none where there is no store yet."""
     conditions = {
-        "i.id = ?": query.id,
-        "i.cluster = ?": query.cluster,
-        "i.name = ?": query.group,
-        "i.opened_ms < ?": query.before_ms,
+        "id = ?": query.id,
+        "cluster = ?": query.cluster,
+        "name = ?": query.group,
+        "opened_ms < ?": query.before_ms,
     }
     given = {condition: value for condition, value in conditions.items() if value is not None}
-    terms = list(given)
-    if query.is_open is not None:
-        terms.append("i.closed_ms IS NULL" if query.is_open else "i.closed_ms IS NOT NULL")
-    where = f" WHERE {' AND '.join(terms)}" if terms else ""
+    state = [] if query.is_open is None else ["closed_ms IS NULL" if query.is_open else "closed_ms IS NOT NULL"]
+    where = " AND ".join([*given, *state]) or "TRUE"
     with open_read_only(data_dir) as database:
-        if database is None:
-            return []
-        ordered = f"{SELECT_INCIDENTS}{where} ORDER BY i.opened_ms DESC, i.id LIMIT ?"
-        return [to_incident(row) for row in database.execute(ordered, [*given.values(), query.limit])]
+        return read(
+            database, Incident, f"WHERE {where} ORDER BY opened_ms DESC, id LIMIT ?", [*given.values(), query.limit]
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentCounts:
-    """How many incidents are open in each cluster, and how many notifications each notifier has in each state."""
-
-    open_incidents: Mapping[str, int] = field(default_factory=dict)
-    notifications: Mapping[tuple[str, str], int] = field(default_factory=dict)
-
-
-def count_incidents(data_dir: Path) -> IncidentCounts:
-    """Count open incidents and notifications; nothing when the store cannot be read."""
-    state = "CASE WHEN sent_ms IS NOT NULL THEN 'sent' WHEN given_up_ms IS NOT NULL THEN 'given_up' ELSE 'waiting' END"
-    by_cluster = "SELECT cluster, count(*) FROM incidents WHERE closed_ms IS NULL GROUP BY cluster"
-    by_state = f"SELECT listener, {state} AS state, count(*) FROM letters GROUP BY listener, state"  # noqa: S608
-    try:
-        with open_read_only(data_dir) as database:
-            if database is None:
-                return IncidentCounts()
-            return IncidentCounts(
-                dict(database.execute(by_cluster).fetchall()),
-                {(notifier, state): count for notifier, state, count in database.execute(by_state)},
-            )
-    except sqlite3.Error:
-        return IncidentCounts()
+def count_open_incidents(data_dir: Path) -> dict[str, int]:
+    """How many incidents are open, by cluster."""
+    with open_read_only(data_dir) as database:
+        query = "SELECT cluster, count(*) FROM incidents WHERE closed_ms IS NULL GROUP BY cluster"
+        return dict(database.execute(query).fetchall())
 
 
 def read_notifications(data_dir: Path, ids: Sequence[str], limit: int) -> tuple[list[Notification], int]:
@@ -77,8 +56,6 @@ def read_notifications(data_dir: Path, ids: Sequence[str], limit: int) -> tuple[
     columns = ", ".join("'{}'" if column == "result" else column for column in COLUMNS["letters"])
     of_incidents = f"FROM letters WHERE incident IN ({', '.join('?' * len(ids))})"
     with open_read_only(data_dir) as database:
-        if database is None:
-            return [], 0
         newest = f"SELECT {columns} {of_incidents} ORDER BY due_ms DESC, key DESC LIMIT ?"
         rows = database.execute(newest, (*ids, limit)).fetchall()
         count = database.execute(f"SELECT count(*) {of_incidents}", ids).fetchone()[0]
@@ -103,8 +80,7 @@ def read_leadership(data_dir: Path, now_ms: int | None = None) -> LeadershipStat
     """The leadership state as last recorded; unknown when it cannot be read, stopped when it was recorded long ago."""
     try:
         with open_read_only(data_dir) as database:
-            query = "SELECT state, since_ms, why, noted_ms FROM duty"
-            row = None if database is None else database.execute(query).fetchone()
+            row = database.execute("SELECT state, since_ms, why, noted_ms FROM duty").fetchone()
     except sqlite3.Error:
         return LeadershipState()
     if row is None:
@@ -123,24 +99,22 @@ class DeliveryCounts:
     given_up: int = 0
     waiting: int = 0
     last_sent_ms: int | None = None
-    last_error: str = ""
-    """Why the oldest waiting notification has not been sent yet."""
 
 
 def read_delivery_counts(data_dir: Path) -> dict[str, DeliveryCounts]:
     """The counts of each notifier that ever had a notification."""
     # A covering index answers this: the notifications themselves are large.
-    counts = (
-        "SELECT listener, count(sent_ms), count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NOT NULL), "  # noqa: S608
+    query = (
+        "SELECT listener, count(sent_ms), count(*) FILTER (WHERE sent_ms IS NULL AND given_up_ms IS NOT NULL), "
         f"count(*) FILTER (WHERE {IS_PENDING}), max(sent_ms) FROM letters GROUP BY listener"
     )
-    # With min(), SQLite takes the other columns from the row that has the minimum.
-    oldest = f"SELECT listener, trouble, min(due_ms) FROM letters WHERE {IS_PENDING} GROUP BY listener"  # noqa: S608
     with open_read_only(data_dir) as database:
-        if database is None:
-            return {}
-        errors = {notifier: error for notifier, error, _ in database.execute(oldest)}
-        return {
-            notifier: DeliveryCounts(sent, given_up, waiting, last_sent_ms, errors.get(notifier, ""))
-            for notifier, sent, given_up, waiting, last_sent_ms in database.execute(counts)
-        }
+        return {notifier: DeliveryCounts(*counts) for notifier, *counts in database.execute(query)}
+
+
+def read_last_errors(data_dir: Path) -> dict[str, str]:
+    """Why the oldest waiting notification of each notifier has not been sent yet."""
+    # With min(), SQLite takes the other columns from the row that has the minimum.
+    query = f"SELECT listener, trouble, min(due_ms) FROM letters WHERE {IS_PENDING} GROUP BY listener"
+    with open_read_only(data_dir) as database:
+        return {notifier: error for notifier, error, _ in database.execute(query)}

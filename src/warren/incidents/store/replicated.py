@@ -72,7 +72,7 @@ class ReplicatedStore(IncidentStore):
         with transaction(self._database) as database:
             for table in COLUMNS:
                 shared = " WHERE is_shared = 1" if table in OPERATOR_TABLES else ""
-                database.execute(f"DELETE FROM {table}{shared}")  # noqa: S608
+                database.execute(f"DELETE FROM {table}{shared}")
             apply(database, changes)
         self._is_in_sync = self._has_topic = True
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
@@ -41,8 +41,13 @@ _COLUMN_OF = {
 """The columns that are named otherwise than the fields they store."""
 _ENCODED_FIELDS = frozenset({"changes", "event", "notified", "partitions", "result", "worst"})
 """Fields that are stored as JSON text, or as the value of an enum."""
-_JOINED_FIELDS = ("acknowledged_ms", "acknowledged_by", "acknowledged_why")
+_JOINED_FIELDS = {
+    "acknowledged_ms": "at_ms",
+    "acknowledged_by": "ifnull(by, '')",
+    "acknowledged_why": "ifnull(why, '')",
+}
 """Fields of an incident that are stored with its acknowledgement."""
+_JOIN = "LEFT JOIN acknowledgements ON incident = id AND withdrawn_ms IS NULL"
 _FIELDS: dict[type, dict[str, str]] = {
     model: {
         _COLUMN_OF.get(each.name, each.name): each.name for each in fields(model) if each.name not in _JOINED_FIELDS
@@ -85,14 +90,17 @@ def _encode(value: object) -> object:
     return value.value if isinstance(value, Enum) else msgspec.json.encode(value).decode()
 
 
-def select(model: type) -> str:
-    """The query for all values of a type, which `from_row` reads."""
-    return f"SELECT {', '.join(_FIELDS[model])} FROM {TABLE_OF[model]}"  # noqa: S608 - names of this module
+def read(database: sqlite3.Connection, model: type[Model], rest: str, values: Sequence[object] = ()) -> list[Model]:
+    """The stored values of a type; `rest` is the rest of the query, such as its condition."""
+    columns = ", ".join([*_FIELDS[model], *(_JOINED_FIELDS.values() if model is Incident else ())])
+    query = f"SELECT {columns} FROM {TABLE_OF[model]} {_JOIN if model is Incident else ''} {rest}"
+    return [from_row(model, row) for row in database.execute(query, values)]
 
 
 def from_row(model: type[Model], row: Sequence[Any]) -> Model:
     """A value back from its row."""
-    values = dict(zip(_FIELDS[model].values(), row, strict=True))
+    # The rows of incidents may be read without their acknowledgements.
+    values = dict(zip((*_FIELDS[model].values(), *_JOINED_FIELDS), row, strict=False))
     decoded = {name: _decode(values[name], _TYPES[model][name]) for name in _ENCODED_FIELDS.intersection(values)}
     return model(**values | decoded)
 
@@ -108,18 +116,6 @@ def _decode(value: Any, type_: Any) -> Any:  # noqa: ANN401 - of any column
     return msgspec.convert(result, StormStatus if "groups" in result else GroupStatus)
 
 
-SELECT_INCIDENTS = (
-    f"SELECT {', '.join(f'i.{column}' for column in _FIELDS[Incident])}, a.at_ms, a.by, a.why "  # noqa: S608
-    "FROM incidents i LEFT JOIN acknowledgements a ON a.incident = i.id AND a.withdrawn_ms IS NULL"
-)
-
-
-def to_incident(row: Sequence[Any]) -> Incident:
-    """An incident back from its row in `SELECT_INCIDENTS`."""
-    *row, at_ms, by, why = row
-    return replace(from_row(Incident, row), acknowledged_ms=at_ms, acknowledged_by=by or "", acknowledged_why=why or "")
-
-
 def apply(database: sqlite3.Connection, changes: Iterable[RowChange]) -> None:
     """Apply changes within the current transaction; of several to one row the last counts."""
     by_table: dict[str, dict[str, RowChange]] = {table: {} for table in COLUMNS}
@@ -132,9 +128,9 @@ def apply(database: sqlite3.Connection, changes: Iterable[RowChange]) -> None:
         # What was said here and has not reached the other Warrens is newer than what they have.
         unless_newer = f" WHERE {table}.is_shared = 1" if table in OPERATOR_TABLES else ""
         database.executemany(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) "  # noqa: S608
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) "
             f"ON CONFLICT ({key}) DO UPDATE SET {updates}{unless_newer}",
             [change.row for change in by_key.values() if change.row is not None],
         )
         deleted = [(change.key,) for change in by_key.values() if change.row is None]
-        database.executemany(f"DELETE FROM {table} WHERE {key} = ?", deleted)  # noqa: S608
+        database.executemany(f"DELETE FROM {table} WHERE {key} = ?", deleted)

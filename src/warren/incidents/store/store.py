@@ -13,17 +13,7 @@ from warren.incidents.model import Event, Incident, Notification
 from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
-from warren.incidents.store.rows import (
-    COLUMNS,
-    IS_PENDING,
-    SELECT_INCIDENTS,
-    RowChange,
-    apply,
-    from_row,
-    select,
-    to_change,
-    to_incident,
-)
+from warren.incidents.store.rows import COLUMNS, IS_PENDING, RowChange, apply, read, to_change
 from warren.incidents.storms import Storm
 
 log = logging.getLogger(__name__)
@@ -68,13 +58,12 @@ class IncidentStore:
     def open_incidents(self) -> list[Incident]:
         """The incidents that have not been closed."""
         with self._lock:
-            return [to_incident(row) for row in self._database.execute(f"{SELECT_INCIDENTS} WHERE i.closed_ms IS NULL")]
+            return read(self._database, Incident, "WHERE closed_ms IS NULL")
 
     def open_storms(self) -> list[Storm]:
         """The storms that have not ended."""
         with self._lock:
-            rows = self._database.execute(f"{select(Storm)} ORDER BY opened_ms, id")
-            return [from_row(Storm, row) for row in rows]
+            return read(self._database, Storm, "ORDER BY opened_ms, id")
 
     def operator_actions(self, now_ms: int) -> OperatorActions:
         """The silences and acknowledgements of a time."""
@@ -119,7 +108,7 @@ class IncidentStore:
         with self._lock:
             changes = self._excess_notifications()
             for table, condition in conditions.items():
-                query = f"SELECT {COLUMNS[table][0]} FROM {table} WHERE {condition}"  # noqa: S608
+                query = f"SELECT {COLUMNS[table][0]} FROM {table} WHERE {condition}"
                 changes += [RowChange(table, key) for (key,) in self._database.execute(query, times)]
             if changes:
                 self._commit(changes)
@@ -127,7 +116,7 @@ class IncidentStore:
     def _excess_notifications(self) -> list[RowChange]:
         """The oldest notifications of notifiers that have more than `MAX_PENDING` of them."""
         age = "row_number() OVER (PARTITION BY listener ORDER BY due_ms DESC, key DESC) AS age"
-        query = f"SELECT listener, key FROM (SELECT listener, key, {age} FROM letters WHERE {IS_PENDING}) WHERE age > ?"  # noqa: S608
+        query = f"SELECT listener, key FROM (SELECT listener, key, {age} FROM letters WHERE {IS_PENDING}) WHERE age > ?"
         excess = self._database.execute(query, (MAX_PENDING,)).fetchall()
         for notifier, count in Counter(notifier for notifier, _ in excess).items():
             log.error("notifier %s: too many notifications wait; deleted the %d oldest", notifier, count)
@@ -143,8 +132,8 @@ class IncidentStore:
             "SELECT 1 FROM letters e WHERE e.incident = letters.incident AND e.listener = letters.listener AND "
             "e.number < letters.number AND e.sent_ms IS NULL AND e.given_up_ms IS NULL"
         )
-        query = (
-            f"{select(Notification)} WHERE listener = ? AND {IS_PENDING} AND next_ms NOT BETWEEN ? AND ? "
+        condition = (
+            f"WHERE listener = ? AND {IS_PENDING} AND next_ms NOT BETWEEN ? AND ? "
             f"AND (incident = '' OR NOT EXISTS ({earlier})) ORDER BY attempts, due_ms, key LIMIT 1"
         )
         first_receipt = (
@@ -152,23 +141,22 @@ class IncidentStore:
             "ORDER BY number LIMIT 1"
         )
         with self._lock:
-            row = self._database.execute(query, (notifier, *backing_off)).fetchone()
-            notification = None if row is None else from_row(Notification, row)
-            if notification is None or not notification.incident:
-                return notification
-            receipt = self._database.execute(first_receipt, (notification.incident, notifier)).fetchone()
-            return notification if receipt is None else replace(notification, receipt=receipt[0])
+            for notification in read(self._database, Notification, condition, (notifier, *backing_off)):
+                incident = notification.incident
+                receipt = incident and self._database.execute(first_receipt, (incident, notifier)).fetchone()
+                return replace(notification, receipt=receipt[0]) if receipt else notification
+        return None
 
     def update_notification(self, key: str, change: Callable[[Notification], Notification]) -> None:
         """Store a changed notification, unless it has been deleted meanwhile."""
         with self._lock:
-            row = self._database.execute(f"{select(Notification)} WHERE key = ?", (key,)).fetchone()
-            if row is not None:
-                self._commit([to_change(change(from_row(Notification, row)))])
+            stored = read(self._database, Notification, "WHERE key = ?", [key])
+            if stored:
+                self._commit([to_change(change(stored[0]))])
 
     def next_attempt_ms(self, notifier: str) -> int | None:
         """When the first pending notification of a notifier may be sent."""
-        query = f"SELECT min(next_ms) FROM letters WHERE listener = ? AND {IS_PENDING}"  # noqa: S608
+        query = f"SELECT min(next_ms) FROM letters WHERE listener = ? AND {IS_PENDING}"
         with self._lock:
             next_ms: int | None = self._database.execute(query, (notifier,)).fetchone()[0]
         return next_ms
