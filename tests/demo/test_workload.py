@@ -12,10 +12,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.kit.workloads import expected_status, heads, wait_for_commits
 from warren.demo.broker import Kafka
+from warren.demo.run import demo_workload
 from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled, rewound_offset
 from warren.demo.workload.consumer_group import ConsumerGroup
 from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped, Transactional
-from warren.demo.workload.demo_workload import demo_workload
 from warren.demo.workload.producer import Producer, messages_due
 from warren.demo.workload.thread import WorkloadThread, stop_all
 from warren.demo.workload.topics import admin, create_topics, fill_topic
@@ -297,13 +297,13 @@ def test_both_of_a_pair_commit(run: WorkloadRun) -> None:
 
 
 def test_the_demo_has_a_group_of_every_kind() -> None:
-    workload = demo_workload("nowhere:1")
-    assert {type(group) for group in workload.groups} == {
+    _, groups = demo_workload("nowhere:1")
+    assert {type(group) for group in groups} == {
         *(Healthy, Kip848, Bursty, Stopped, Pair, Transactional),
         *(Slow, CatchingUp, Stalled, Rewinding, AssignOnly),
     }
-    assert {expected_status(group) for group in workload.groups} == {"OK", "WARN", "ERR"}
-    assert len({group.group for group in workload.groups}) == len(workload.groups)
+    assert {expected_status(group) for group in groups} == {"OK", "WARN", "ERR"}
+    assert len({group.group for group in groups}) == len(groups)
 
 
 class Broken(WorkloadThread):

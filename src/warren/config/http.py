@@ -3,37 +3,37 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from warren.config import values as v
 from warren.config.section import RawSection, Sections
-from warren.config.values import SECONDS, Address, host_and_port, name_of
 
 
 @dataclass(frozen=True)
 class HttpServer:
     """`[httpserver.NAME]`: an address to listen on."""
 
-    address: Address = ""
-    timeout: Annotated[int, SECONDS] = 300
-    tls: Annotated[str | None, name_of("tls")] = None
+    address: v.Address = ""
+    timeout: Annotated[int, v.SECONDS] = 300
+    tls: Annotated[str | None, v.name_of("tls")] = None
     name: str = ""
 
     @property
     def host(self) -> str:
         """The host of the address, "" for all interfaces."""
-        return host_and_port(self.address)[0]
+        return v.host_and_port(self.address)[0]
 
     @property
     def port(self) -> int:
         """The port of the address, 0 for any free one."""
-        return host_and_port(self.address)[1]
+        return v.host_and_port(self.address)[1]
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
         """No other server has the address, and for TLS there are a certificate and its key."""
-        host, port = host_and_port(section.get("address"))
+        host, port = v.host_and_port(section.get("address"))
         for other in sections["httpserver"].values():
             if other is section:
                 break
-            other_host, other_port = host_and_port(other.get("address"))
+            other_host, other_port = v.host_and_port(other.get("address"))
             # No host means all interfaces, and port 0 any free port.
             if port and port == other_port and (host == other_host or not host or not other_host):
                 section.refuse("address", f"is taken by {other.title}")

@@ -3,23 +3,11 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
+from warren.config import values as v
 from warren.config.findings import shown
 from warren.config.section import RawSection, Sections
-from warren.config.values import (
-    ANY_TEXT,
-    SECONDS,
-    SECONDS_OR_0,
-    TIMEOUT,
-    TOPIC,
-    Allowlist,
-    Denylist,
-    Servers,
-    Switch,
-    name_of,
-    text,
-)
 
-ProfileName = Annotated[str | None, name_of("client-profile")]
+ProfileName = Annotated[str | None, v.name_of("client-profile")]
 
 _UNSUPPORTED = {"tls": "TLS", "sasl": "SASL", "iam": "AWS IAM"}
 
@@ -31,11 +19,13 @@ class Cluster:
     class_name: ClassVar[str] = "kafka"
 
     name: str
-    servers: Servers
+    servers: v.Servers
     client_profile: ProfileName = None
-    topic_refresh: Annotated[int, SECONDS] = 60
-    offset_refresh: Annotated[int, SECONDS] = 10
-    groups_reaper_refresh: Annotated[int, replace(SECONDS_OR_0, no_effect="deleted groups are noticed as they go")] = 0
+    topic_refresh: Annotated[int, v.SECONDS] = 60
+    offset_refresh: Annotated[int, v.SECONDS] = 10
+    groups_reaper_refresh: Annotated[
+        int, replace(v.SECONDS_OR_0, no_effect="deleted groups are noticed as they go")
+    ] = 0
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -52,14 +42,14 @@ class Consumer:
     class_name: ClassVar[str] = "kafka"
 
     name: str
-    cluster: Annotated[str, name_of("cluster")]
-    servers: Servers
+    cluster: Annotated[str, v.name_of("cluster")]
+    servers: v.Servers
     client_profile: ProfileName = None
-    offsets_topic: Annotated[str, TOPIC] = "__consumer_offsets"
-    start_latest: Switch = False
-    backfill_earliest: Switch = False
-    group_allowlist: Allowlist = None
-    group_denylist: Denylist = None
+    offsets_topic: Annotated[str, v.TOPIC] = "__consumer_offsets"
+    start_latest: v.Switch = False
+    backfill_earliest: v.Switch = False
+    group_allowlist: v.Allowlist = None
+    group_denylist: v.Denylist = None
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -76,12 +66,12 @@ class ZooKeeperConsumer:
     class_name: ClassVar[str] = "kafka_zk"
 
     name: str
-    cluster: Annotated[str, name_of("cluster")]
-    servers: Servers
-    zookeeper_path: Annotated[str, ANY_TEXT] = ""
-    zookeeper_timeout: Annotated[int, TIMEOUT] = 30
-    group_allowlist: Allowlist = None
-    group_denylist: Denylist = None
+    cluster: Annotated[str, v.name_of("cluster")]
+    servers: v.Servers
+    zookeeper_path: Annotated[str, v.ANY_TEXT] = ""
+    zookeeper_timeout: Annotated[int, v.TIMEOUT] = 30
+    group_allowlist: v.Allowlist = None
+    group_denylist: v.Denylist = None
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -93,13 +83,15 @@ class ZooKeeperConsumer:
 class ClientProfile:
     """`[client-profile.NAME]`: how to connect to brokers."""
 
-    client_id: Annotated[str, text()] = "burrow-lagchecker"
-    dial_timeout: Annotated[int | None, TIMEOUT] = None
-    read_timeout: Annotated[int | None, TIMEOUT] = None
-    tls: Annotated[str | None, name_of("tls")] = None
-    sasl: Annotated[str | None, name_of("sasl")] = None
-    iam: Annotated[str | None, name_of("iam")] = None
-    kafka_version: Annotated[str | None, replace(ANY_TEXT, no_effect="versions are negotiated with each broker")] = None
+    client_id: Annotated[str, v.text()] = "burrow-lagchecker"
+    dial_timeout: Annotated[int | None, v.TIMEOUT] = None
+    read_timeout: Annotated[int | None, v.TIMEOUT] = None
+    tls: Annotated[str | None, v.name_of("tls")] = None
+    sasl: Annotated[str | None, v.name_of("sasl")] = None
+    iam: Annotated[str | None, v.name_of("iam")] = None
+    kafka_version: Annotated[str | None, replace(v.ANY_TEXT, no_effect="versions are negotiated with each broker")] = (
+        None
+    )
     name: str = ""
 
     @staticmethod

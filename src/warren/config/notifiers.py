@@ -3,36 +3,15 @@
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
+from warren.config import values as v
 from warren.config.section import RawSection, Sections
-from warren.config.values import (
-    ANY_TEXT,
-    PATTERN,
-    SECONDS,
-    SECONDS_OR_0,
-    SWITCH,
-    TIMEOUT,
-    TOPIC,
-    Allowlist,
-    Denylist,
-    InputFile,
-    OptionalText,
-    Password,
-    SecretTexts,
-    Servers,
-    Switch,
-    name_of,
-    names_of,
-    one_of,
-    text,
-    whole,
-)
 from warren.domain.matching import ANY
 
 STORM_GROUPS = 20
 
-HttpMethod = Annotated[str, text("an HTTP method", r"[A-Za-z]+")]
+HttpMethod = Annotated[str, v.text("an HTTP method", r"[A-Za-z]+")]
 # Webhooks carry their token in the path.
-SecretUrl = Annotated[str | None, replace(text("a URL, or a template of one", r"\S.*"), is_secret=True)]
+SecretUrl = Annotated[str | None, replace(v.text("a URL, or a template of one", r"\S.*"), is_secret=True)]
 
 _REQUIRED = {
     "http": ("template-open", "url-open"),
@@ -51,38 +30,38 @@ class Notifier:
     """`[notifier.NAME]`: where notifications go, about which groups, and when."""
 
     name: str
-    class_name: Annotated[str, one_of("http", "email", "slack", "alertmanager", "apprise", "null")]
-    template_open: InputFile = None
-    template_close: InputFile = None
-    interval: Annotated[int, SECONDS] = 60
-    send_interval: Annotated[int | None, SECONDS] = None
-    threshold: Annotated[int, whole(1, 6)] = 2
-    send_once: Switch = False
-    send_close: Annotated[bool | None, SWITCH] = None
-    extras: SecretTexts = field(default_factory=dict)
-    group_allowlist: Allowlist = None
-    group_denylist: Denylist = None
-    storm_groups: Annotated[int | None, whole(0, 1_000_000, "groups")] = None
+    class_name: Annotated[str, v.one_of("http", "email", "slack", "alertmanager", "apprise", "null")]
+    template_open: v.InputFile = None
+    template_close: v.InputFile = None
+    interval: Annotated[int, v.SECONDS] = 60
+    send_interval: Annotated[int | None, v.SECONDS] = None
+    threshold: Annotated[int, v.whole(1, 6)] = 2
+    send_once: v.Switch = False
+    send_close: Annotated[bool | None, v.SWITCH] = None
+    extras: v.SecretTexts = field(default_factory=dict)
+    group_allowlist: v.Allowlist = None
+    group_denylist: v.Denylist = None
+    storm_groups: Annotated[int | None, v.whole(0, 1_000_000, "groups")] = None
     url_open: SecretUrl = None
     method_open: HttpMethod = "POST"
     url_close: SecretUrl = None
     method_close: HttpMethod = "POST"
-    timeout: Annotated[int, SECONDS] = 5
-    keepalive: Annotated[int, SECONDS_OR_0] = 300
-    disable_http_keepalive: Switch = False
-    username: OptionalText = None
-    password: Password = None
-    headers: SecretTexts = field(default_factory=dict)
-    extra_ca: InputFile = None
-    noverify: Switch = False
-    server: OptionalText = None
-    port: Annotated[int | None, whole(1, 65_535)] = None
+    timeout: Annotated[int, v.SECONDS] = 5
+    keepalive: Annotated[int, v.SECONDS_OR_0] = 300
+    disable_http_keepalive: v.Switch = False
+    username: v.OptionalText = None
+    password: v.Password = None
+    headers: v.SecretTexts = field(default_factory=dict)
+    extra_ca: v.InputFile = None
+    noverify: v.Switch = False
+    server: v.OptionalText = None
+    port: Annotated[int | None, v.whole(1, 65_535)] = None
     # `from` is a keyword of Python.
-    from_: OptionalText = None
-    to: OptionalText = None
-    auth_type: Annotated[str | None, one_of("", "plain", "crammd5")] = None
-    token: Password = None
-    channel: OptionalText = None
+    from_: v.OptionalText = None
+    to: v.OptionalText = None
+    auth_type: Annotated[str | None, v.one_of("", "plain", "crammd5")] = None
+    token: v.Password = None
+    channel: v.OptionalText = None
 
     @property
     def wants_close(self) -> bool:
@@ -115,32 +94,32 @@ class Route:
     """`[[route]]`, Warren's own: the team and the notifiers of matching groups."""
 
     name: str
-    notifiers: Annotated[tuple[str, ...], names_of("notifier")] = ()
-    cluster: Annotated[str, PATTERN] = ANY
-    group: Annotated[str, PATTERN] = ANY
-    team: Annotated[str, ANY_TEXT] = ""
-    channel: Annotated[str, ANY_TEXT] = ""
+    notifiers: Annotated[tuple[str, ...], v.names_of("notifier")] = ()
+    cluster: Annotated[str, v.PATTERN] = ANY
+    group: Annotated[str, v.PATTERN] = ANY
+    team: Annotated[str, v.ANY_TEXT] = ""
+    channel: Annotated[str, v.ANY_TEXT] = ""
     # `continue` is a keyword of Python.
-    continue_: Switch = False
+    continue_: v.Switch = False
 
 
 @dataclass(frozen=True)
 class Incidents:
     """`[incidents]`, Warren's own: where incidents are kept; several Warrens that may notify share a topic."""
 
-    class_name: Annotated[str | None, one_of("local", "kafka")] = None
-    cluster: Annotated[str | None, name_of("cluster")] = None
-    topic: Annotated[str, TOPIC] = "warren-incidents"
+    class_name: Annotated[str | None, v.one_of("local", "kafka")] = None
+    cluster: Annotated[str | None, v.name_of("cluster")] = None
+    topic: Annotated[str, v.TOPIC] = "warren-incidents"
 
 
 @dataclass(frozen=True)
 class NotifierLock:
     """`[notifier-lock]`, Warren's own: how several Warrens agree which of them notifies, without ZooKeeper."""
 
-    class_name: Annotated[str, one_of("kafka")]
-    cluster: Annotated[str | None, name_of("cluster")] = None
-    group: Annotated[str, text()] = "warren-notifier"
-    session_timeout: Annotated[int, TIMEOUT] = 10
+    class_name: Annotated[str, v.one_of("kafka")]
+    cluster: Annotated[str | None, v.name_of("cluster")] = None
+    group: Annotated[str, v.text()] = "warren-notifier"
+    session_timeout: Annotated[int, v.TIMEOUT] = 10
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -154,10 +133,10 @@ class NotifierLock:
 class ZooKeeper:
     """`[zookeeper]`: where several Warrens agree which of them notifies."""
 
-    servers: Servers
-    timeout: Annotated[int, TIMEOUT] = 6
-    root_path: Annotated[str, text("a path that begins with /", r"/.*")] = "/burrow"
-    tls: Annotated[str | None, name_of("tls")] = None
+    servers: v.Servers
+    timeout: Annotated[int, v.TIMEOUT] = 6
+    root_path: Annotated[str, v.text("a path that begins with /", r"/.*")] = "/burrow"
+    tls: Annotated[str | None, v.name_of("tls")] = None
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:

@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from warren.config import values as v
 from warren.config.auth_file import Entry, parse_entries
 from warren.config.section import RawSection, Sections
-from warren.config.values import InputFile, OptionalText, Password, Switch, path_of
 
 
 @dataclass(frozen=True)
 class Tls:
     """`[tls.NAME]`: certificates."""
 
-    certfile: InputFile = None
-    keyfile: InputFile = None
-    cafile: InputFile = None
-    noverify: Switch = False
+    certfile: v.InputFile = None
+    keyfile: v.InputFile = None
+    cafile: v.InputFile = None
+    noverify: v.Switch = False
     name: str = ""
 
 
@@ -24,10 +24,10 @@ class Tls:
 class Sasl:
     """`[sasl.NAME]`: credentials for brokers."""
 
-    username: OptionalText = None
-    password: Password = None
-    handshake_first: Switch = False
-    mechanism: OptionalText = None
+    username: v.OptionalText = None
+    password: v.Password = None
+    handshake_first: v.Switch = False
+    mechanism: v.OptionalText = None
     name: str = ""
 
 
@@ -35,9 +35,9 @@ class Sasl:
 class Iam:
     """`[iam.NAME]`: credentials for brokers of AWS."""
 
-    region: OptionalText = None
-    role_arn: OptionalText = None
-    profile: OptionalText = None
+    region: v.OptionalText = None
+    role_arn: v.OptionalText = None
+    profile: v.OptionalText = None
     name: str = ""
 
 
@@ -45,7 +45,7 @@ class Iam:
 class Auth:
     """`[auth]`, Warren's own: the file that names who may read and who may change something."""
 
-    file: Annotated[Path, path_of(must_exist=True)]
+    file: Annotated[Path, v.path_of(must_exist=True)]
     entries: tuple[Entry, ...] = field(default=(), repr=False)
 
     @staticmethod

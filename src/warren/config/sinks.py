@@ -7,34 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
+from warren.config import values as v
 from warren.config.section import RawSection, Sections
-from warren.config.values import (
-    DURATION,
-    JVM_SIZE,
-    SPARK_CONF,
-    SPARK_MASTER,
-    SWITCH,
-    TEXTS,
-    TOPIC,
-    Duration,
-    Globs,
-    InputFile,
-    OptionalText,
-    Packages,
-    Password,
-    SecretTexts,
-    Switch,
-    Urls,
-    name_of,
-    one_of,
-    text,
-    whole,
-)
 
-_INDEX = text(
+_INDEX = v.text(
     "a name of indices in lower case, with %Y, %m, %d and %H for the time", r"(?:[^\sA-Z%\"*<>|,#/\\?]|%[YmdH])+"
 )
-_LAKE_PATH = text("an absolute path, or a URI such as s3a://bucket/lake", r"(/|[a-z][a-z0-9+.-]*:/)[^`]*")
+_LAKE_PATH = v.text("an absolute path, or a URI such as s3a://bucket/lake", r"(/|[a-z][a-z0-9+.-]*:/)[^`]*")
 
 FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "text", "xml")
 """Formats of Spark that have no transactions: a crash would leave half of what is written."""
@@ -50,31 +29,31 @@ class Sink:
     takes_underscores: ClassVar[bool] = True
 
     name: str
-    interval: Duration = 10.0
-    detail: Annotated[str, one_of(*DETAILS)] = "partition"
-    clusters_include: Globs = ()
-    clusters_exclude: Globs = ()
-    groups_include: Globs = ()
-    groups_exclude: Globs = ()
-    topics_include: Globs = ()
-    topics_exclude: Globs = ()
-    tags: Annotated[Mapping[str, str], TEXTS] = field(default_factory=dict)
-    spool: Annotated[int, whole(1, 1_000_000, "megabytes")] = 1024
+    interval: v.Duration = 10.0
+    detail: Annotated[str, v.one_of(*DETAILS)] = "partition"
+    clusters_include: v.Globs = ()
+    clusters_exclude: v.Globs = ()
+    groups_include: v.Globs = ()
+    groups_exclude: v.Globs = ()
+    topics_include: v.Globs = ()
+    topics_exclude: v.Globs = ()
+    tags: Annotated[Mapping[str, str], v.TEXTS] = field(default_factory=dict)
+    spool: Annotated[int, v.whole(1, 1_000_000, "megabytes")] = 1024
 
 
 @dataclass(frozen=True)
 class HttpSink(Sink):
     """What the sinks over HTTP have."""
 
-    urls: Urls = ()
-    timeout: Duration = 5.0
-    username: OptionalText = None
-    password: Password = None
-    headers: SecretTexts = field(default_factory=dict)
-    tls_ca: InputFile = None
-    tls_cert: InputFile = None
-    tls_key: InputFile = None
-    insecure_skip_verify: Switch = False
+    urls: v.Urls = ()
+    timeout: v.Duration = 5.0
+    username: v.OptionalText = None
+    password: v.Password = None
+    headers: v.SecretTexts = field(default_factory=dict)
+    tls_ca: v.InputFile = None
+    tls_cert: v.InputFile = None
+    tls_key: v.InputFile = None
+    insecure_skip_verify: v.Switch = False
 
     @classmethod
     def check(cls, section: RawSection, sections: Sections) -> None:
@@ -89,17 +68,17 @@ class ElasticsearchSink(HttpSink):
     class_name: ClassVar[str] = "elasticsearch"
 
     index_name: Annotated[str, _INDEX] = "burrow-%Y.%m.%d"
-    data_stream: Switch = False
-    manage_template: Switch = True
-    template_name: Annotated[str, text()] = "warren"
-    overwrite_template: Switch = False
-    lifecycle: OptionalText = None
-    auth_bearer_token: Password = None
-    enable_gzip: Switch = True
-    health_check_interval: Annotated[float, replace(DURATION, no_effect="every answer shows the server's health")] = (
+    data_stream: v.Switch = False
+    manage_template: v.Switch = True
+    template_name: Annotated[str, v.text()] = "warren"
+    overwrite_template: v.Switch = False
+    lifecycle: v.OptionalText = None
+    auth_bearer_token: v.Password = None
+    enable_gzip: v.Switch = True
+    health_check_interval: Annotated[float, replace(v.DURATION, no_effect="every answer shows the server's health")] = (
         10.0
     )
-    enable_sniffer: Annotated[bool, replace(SWITCH, no_effect="only the servers of urls are used")] = False
+    enable_sniffer: Annotated[bool, replace(v.SWITCH, no_effect="only the servers of urls are used")] = False
 
     @classmethod
     def check(cls, section: RawSection, sections: Sections) -> None:
@@ -122,14 +101,14 @@ class InfluxSink(HttpSink):
 
     class_name: ClassVar[str] = "influxdb"
 
-    database: Annotated[str, text()] = "telegraf"
-    retention_policy: OptionalText = None
-    write_consistency: Annotated[str | None, one_of("any", "one", "quorum", "all")] = None
-    skip_database_creation: Switch = False
-    organization: OptionalText = None
-    bucket: OptionalText = None
-    token: Password = None
-    content_encoding: Annotated[str, one_of("gzip", "identity")] = "gzip"
+    database: Annotated[str, v.text()] = "telegraf"
+    retention_policy: v.OptionalText = None
+    write_consistency: Annotated[str | None, v.one_of("any", "one", "quorum", "all")] = None
+    skip_database_creation: v.Switch = False
+    organization: v.OptionalText = None
+    bucket: v.OptionalText = None
+    token: v.Password = None
+    content_encoding: Annotated[str, v.one_of("gzip", "identity")] = "gzip"
 
     @property
     def is_v2(self) -> bool:
@@ -143,9 +122,9 @@ class KafkaSink(Sink):
 
     class_name: ClassVar[str] = "kafka"
 
-    cluster: Annotated[str | None, name_of("cluster")] = None
-    topic: Annotated[str | None, TOPIC] = None
-    changes_topic: Annotated[str | None, TOPIC] = None
+    cluster: Annotated[str | None, v.name_of("cluster")] = None
+    topic: Annotated[str | None, v.TOPIC] = None
+    changes_topic: Annotated[str | None, v.TOPIC] = None
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -162,19 +141,19 @@ class LakeSink(Sink):
 
     class_name: ClassVar[str] = "lake"
 
-    interval: Duration = 60.0
-    write_interval: Duration = 600.0
+    interval: v.Duration = 60.0
+    write_interval: v.Duration = 600.0
     path: Annotated[str | None, _LAKE_PATH] = None
-    format: Annotated[str, text("parquet, delta, iceberg or another format that Spark knows", r"[a-z][\w.]*")] = (
+    format: Annotated[str, v.text("parquet, delta, iceberg or another format that Spark knows", r"[a-z][\w.]*")] = (
         "parquet"
     )
-    database: Annotated[str | None, text("a database of a catalog, such as lake.kafka", r"\w+(\.\w+)*")] = None
-    keep_days: Annotated[int, whole(0, 36_500, "days")] = 0
-    commits: Switch = False
-    packages: Packages = ()
-    master: Annotated[str, SPARK_MASTER] = "local[2]"
-    driver_memory: Annotated[str, JVM_SIZE] = "1g"
-    spark_conf: Annotated[Mapping[str, str], replace(SPARK_CONF, is_secret=True)] = field(default_factory=dict)
+    database: Annotated[str | None, v.text("a database of a catalog, such as lake.kafka", r"\w+(\.\w+)*")] = None
+    keep_days: Annotated[int, v.whole(0, 36_500, "days")] = 0
+    commits: v.Switch = False
+    packages: v.Packages = ()
+    master: Annotated[str, v.SPARK_MASTER] = "local[2]"
+    driver_memory: Annotated[str, v.JVM_SIZE] = "1g"
+    spark_conf: Annotated[Mapping[str, str], replace(v.SPARK_CONF, is_secret=True)] = field(default_factory=dict)
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:

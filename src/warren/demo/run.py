@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
@@ -18,9 +18,12 @@ from rich.live import Live
 
 from warren.demo.broker import Kafka
 from warren.demo.child_process import ChildProcess, last_lines
-from warren.demo.workload.committing_groups import Stalled
-from warren.demo.workload.demo_workload import DemoWorkload, create_demo_topics, demo_workload
-from warren.demo.workload.thread import stop_all
+from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
+from warren.demo.workload.consumer_group import ConsumerGroup
+from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped, Transactional
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import WorkloadThread, stop_all
+from warren.demo.workload.topics import create_topics, fill_topic
 from warren.errors import DemoError, NoSnapshot, SnapshotError
 from warren.report import groups_table, open_snapshot, worst_first
 from warren.snapshot.reader import Snapshot, status_name
@@ -30,6 +33,9 @@ _FIRST_VERDICTS_TIMEOUT_S = 300.0
 _STOP_TIMEOUT_S = 30.0
 _REFRESH_S = 0.5
 _DATA_DIR = "warren-data"
+_PARTITIONS = {"orders": 3, "payments": 3, "payments-settled": 3, "clicks": 6}
+_ORDERS_RATE = 300.0
+_ORDERS_BACKLOG = 20_000
 
 
 def run_demo(
@@ -60,12 +66,15 @@ def _run(
     with _step(console, "Kafka (its jars are downloaded the first time)"):
         kafka = parts.enter_context(Kafka(1, home / "kafka"))
     with _step(console, "topics"):
-        create_demo_topics(kafka.bootstrap)
-    workload = demo_workload(kafka.bootstrap)
-    with _step(console, f"{len(workload.producers)} producers and {len(workload.groups)} consumer groups"):
-        for threads in (workload.producers, workload.groups):
-            parts.callback(stop_all, threads)
-            for thread in threads:
+        create_topics(kafka.bootstrap, _PARTITIONS)
+        # Enough messages for groups to start behind.
+        fill_topic(kafka.bootstrap, "orders", _ORDERS_BACKLOG)
+    producers, groups = demo_workload(kafka.bootstrap)
+    threads: list[WorkloadThread] = [*producers, *groups]
+    with _step(console, f"{len(producers)} producers and {len(groups)} consumer groups"):
+        for alike in (producers, groups):
+            parts.callback(stop_all, alike)
+            for thread in alike:
                 thread.start()
     (home / "burrow.toml").write_text(demo_config(kafka.bootstrap, port), encoding="utf-8")
     log_path = home / "warren.log"
@@ -73,13 +82,12 @@ def _run(
         command = [sys.executable, "-m", "warren.cli", "run", "--config-dir", str(home)]
         warren = ChildProcess(command, log_path, cwd=home, grace_s=10)
         parts.callback(warren.terminate, _STOP_TIMEOUT_S)
-        _await_verdicts(home, warren, log_path, workload)
+        _await_verdicts(home, warren, log_path, threads)
     data = home / _DATA_DIR
     url = f"http://127.0.0.1:{port}"
-    groups = f"{len(workload.groups)} groups on {kafka.bootstrap}"
-    _print(console, f"warren demo ready: {url}, {groups}, all files in {home}")
+    _print(console, f"warren demo ready: {url}, {len(groups)} groups on {kafka.bootstrap}, all files in {home}")
     _print(console, "Try this in another terminal:")
-    stalled = next(group.group for group in workload.groups if isinstance(group, Stalled))
+    stalled = next(group.group for group in groups if isinstance(group, Stalled))
     for example in example_commands(url, data, stalled):
         _print(console, f"  {example}")
     if browser and console.is_terminal:
@@ -88,7 +96,7 @@ def _run(
     with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
         statuses: dict[str, str] = {}
         while time.monotonic() < until:
-            _check_alive(warren, log_path, workload)
+            _check_alive(warren, log_path, threads)
             # A snapshot can be removed while it is read; the next attempt reads a newer one.
             with contextlib.suppress(SnapshotError):
                 statuses = _show(console, live, open_snapshot(data), statuses)
@@ -108,6 +116,33 @@ def _show(console: Console, live: Live | None, snapshot: Snapshot, last: dict[st
         if last.get(name) != statuses[name]:
             _print(console, f"{statuses[name]:6} {name}, lag {row['totallag']:,}: {snapshot.reason(worst)}")
     return statuses
+
+
+def demo_workload(bootstrap: str) -> tuple[list[Producer], list[ConsumerGroup]]:
+    """The producers, and one group of every kind, with a name that tells how it behaves; not yet started."""
+    orders = bootstrap, "orders"
+    producers = [
+        Producer(*orders, _ORDERS_RATE),
+        Producer(bootstrap, "payments", 60.0),
+        Producer(bootstrap, "clicks", 120.0, burst_every_s=2.0),
+    ]
+    groups: list[ConsumerGroup] = [
+        Healthy(*orders, "billing-healthy"),
+        Healthy(*orders, "search-healthy-fast-commits", commit_every_s=0.2),
+        Healthy(bootstrap, "clicks", "reports-healthy-rare-commits", commit_every_s=15.0),
+        Slow(*orders, "recommendations-slow", produced_rate=_ORDERS_RATE, fraction=0.8, behind=1_000),
+        Slow(*orders, "ledger-1-percent-slow", produced_rate=_ORDERS_RATE, fraction=0.99, behind=1_000),
+        Stalled(*orders, "email-stalled", behind=500),
+        Stopped(*orders, "export-stopped", healthy_s=15.0),
+        Rewinding(*orders, "fraud-rewinding"),
+        CatchingUp(*orders, "backup-catching-up", produced_rate=_ORDERS_RATE, behind=15_000),
+        Bursty(bootstrap, "clicks", "metrics-bursty-commits"),
+        Transactional(bootstrap, "payments", "settlement-transactional", output="payments-settled"),
+        Kip848(*orders, "pricing-new-protocol"),
+        AssignOnly(bootstrap, "payments", "mirror-assign-only"),
+        Pair(*orders, "inventory-pair"),
+    ]
+    return producers, groups
 
 
 def example_commands(url: str, data: Path, group: str) -> list[str]:
@@ -168,8 +203,8 @@ def _home(parts: contextlib.ExitStack, keep: Path | None) -> Path:
     return keep.resolve()
 
 
-def _check_alive(warren: ChildProcess, log_path: Path, workload: DemoWorkload) -> None:
-    for thread in (*workload.producers, *workload.groups):
+def _check_alive(warren: ChildProcess, log_path: Path, threads: Iterable[WorkloadThread]) -> None:
+    for thread in threads:
         thread.check()
     if warren.exit_code is not None:
         raise DemoError(
@@ -177,10 +212,10 @@ def _check_alive(warren: ChildProcess, log_path: Path, workload: DemoWorkload) -
         )
 
 
-def _await_verdicts(home: Path, warren: ChildProcess, log_path: Path, workload: DemoWorkload) -> None:
+def _await_verdicts(home: Path, warren: ChildProcess, log_path: Path, threads: Sequence[WorkloadThread]) -> None:
     deadline = time.monotonic() + _FIRST_VERDICTS_TIMEOUT_S
     while time.monotonic() < deadline:
-        _check_alive(warren, log_path, workload)
+        _check_alive(warren, log_path, threads)
         with contextlib.suppress(NoSnapshot):
             if open_snapshot(home / _DATA_DIR).groups().num_rows:
                 return

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from warren.durable import replace_file, sync
 
@@ -104,6 +107,12 @@ def write_file(path: Path, rows: pa.Table) -> None:
     out = pa.BufferOutputStream()
     pq.write_table(rows, out, row_group_size=16_384, compression="zstd")
     replace_file(path, memoryview(out.getvalue()))
+
+
+def is_change(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Where a column differs from the row above; the first row does."""
+    values = column.combine_chunks()
+    return np.concatenate([[True], np.asarray(pc.not_equal(values[1:], values[:-1]))]).astype(np.bool_)
 
 
 def rename_former_folder(data_dir: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from warren.domain.buckets import bucket_of
-from warren.history.files import HISTORY, HistoryFile, HistoryTable, history_files
+from warren.history.files import HISTORY, HistoryFile, HistoryTable, history_files, is_change
 
 
 def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa.Table:
@@ -22,26 +22,23 @@ def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa
         return file.bucket == bucket_by_count.setdefault(file.buckets, int(bucket_of(cluster, name, file.buckets)[0]))
 
     is_group = (pc.field("cluster") == cluster) & (pc.field("group") == group)
-    return without_duplicates(_read(data_dir, HistoryTable.GROUPS, may_hold_group, is_group, since_ms))
+    return without_duplicates(_read(data_dir, HistoryTable.GROUPS, since_ms, is_group, may_hold_group))
 
 
 def cluster_history(data_dir: Path, cluster: str, since_ms: int) -> pa.Table:
     """The history of a cluster since a given time, oldest first, without duplicates."""
-    return without_duplicates(
-        _read(data_dir, HistoryTable.CLUSTERS, lambda _: True, pc.field("cluster") == cluster, since_ms)
-    )
+    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, since_ms, pc.field("cluster") == cluster))
 
 
 def clusters_history(data_dir: Path, since_ms: int) -> pa.Table:
     """The history of all clusters since a given time, cluster by cluster, without duplicates."""
-    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, lambda _: True, None, since_ms))
+    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, since_ms))
 
 
 def moments_since(data_dir: Path, since_ms: int) -> NDArray[np.int64]:
     """The times of all points since a given time, oldest first, without one that is still being written."""
     # The clusters of a point are written last.
-    time_ms = _read(data_dir, HistoryTable.CLUSTERS, lambda _: True, None, since_ms)["time_ms"]
-    return np.unique(time_ms.to_numpy())
+    return np.unique(_read(data_dir, HistoryTable.CLUSTERS, since_ms)["time_ms"].to_numpy())
 
 
 def groups_at(data_dir: Path, times_ms: NDArray[np.int64]) -> pa.Table:
@@ -49,16 +46,15 @@ def groups_at(data_dir: Path, times_ms: NDArray[np.int64]) -> pa.Table:
     if times_ms.size == 0:
         return HISTORY.empty_table()
     is_wanted = pc.field("time_ms").isin(pa.array(times_ms))
-    overlaps = _between(int(times_ms[0]), int(times_ms[-1]))
-    return _read(data_dir, HistoryTable.GROUPS, overlaps, is_wanted, int(times_ms[0]))
+    return _read(data_dir, HistoryTable.GROUPS, int(times_ms[0]), is_wanted, lambda file: file.from_ms <= times_ms[-1])
 
 
 def _read(
     data_dir: Path,
     table: HistoryTable,
-    may_match: Callable[[HistoryFile], bool],
-    condition: pc.Expression | None,
     since_ms: int,
+    condition: pc.Expression | None = None,
+    may_match: Callable[[HistoryFile], object] = lambda _: True,
 ) -> pa.Table:
     is_since = pc.field("time_ms") >= since_ms
     filters = is_since if condition is None else condition & is_since
@@ -75,10 +71,6 @@ def _read(
         return pa.concat_tables([table.schema.empty_table(), *read.values()])
 
 
-def _between(from_ms: int, to_ms: int) -> Callable[[HistoryFile], bool]:
-    return lambda file: file.from_ms <= to_ms and file.to_ms >= from_ms
-
-
 def without_duplicates(rows: pa.Table) -> pa.Table:
     """Rows of one group, or of clusters, sorted by time, each time once.
 
@@ -87,9 +79,4 @@ def without_duplicates(rows: pa.Table) -> pa.Table:
     if rows.num_rows < 2:
         return rows
     rows = rows.sort_by([("cluster", "ascending"), ("time_ms", "ascending")])
-    is_new = np.ones(rows.num_rows, dtype=np.bool_)
-    is_new[1:] = False
-    for key in ("cluster", "time_ms"):
-        values = rows[key].combine_chunks()
-        is_new[1:] |= np.asarray(pc.not_equal(values[1:], values[:-1]))
-    return rows.filter(pa.array(is_new))
+    return rows.filter(pa.array(is_change(rows["cluster"]) | is_change(rows["time_ms"])))

@@ -68,9 +68,11 @@ class Recent:
         return np.where(moment < 0, 0, status).astype(np.int8)
 
 
-def nothing_recent(keys: pa.StringArray) -> Recent:
-    """A past that is not known."""
-    return Recent(keys, np.zeros(0, np.int64), np.zeros((0, len(keys)), np.int64), np.zeros((0, len(keys)), np.int8))
+def nothing_recent(keys: pa.StringArray, times_ms: Ints | None = None) -> Recent:
+    """A past that is not known, of no moments or of these."""
+    times_ms = np.zeros(0, np.int64) if times_ms is None else times_ms
+    shape = times_ms.size, len(keys)
+    return Recent(keys, times_ms, np.full(shape, UNKNOWN, np.int64), np.zeros(shape, np.int8))
 
 
 @dataclass(slots=True)
@@ -100,21 +102,18 @@ class RecentReader:
         if not times.size and is_kept.all():
             return recent
         table = groups_at(self.data_dir, times)
-        time_ms = table["time_ms"].to_numpy()
-        column = pc.fill_null(pc.index_in(group_keys(table["cluster"], table["group"]), keys), -1)
-        column = column.to_numpy().astype(np.int64)
-        moment = np.searchsorted(times, time_ms)
+        column = _positions(group_keys(table["cluster"], table["group"]), keys)
         is_wanted = column >= 0
-        lag = np.full((times.size, len(keys)), UNKNOWN, dtype=np.int64)
-        status = np.zeros((times.size, len(keys)), dtype=np.int8)
-        lag[moment[is_wanted], column[is_wanted]] = table["totallag"].to_numpy()[is_wanted]
-        status[moment[is_wanted], column[is_wanted]] = table["status"].to_numpy()[is_wanted]
+        cells = np.searchsorted(times, table["time_ms"].to_numpy())[is_wanted], column[is_wanted]
+        new = nothing_recent(keys, times)
+        new.lag[cells] = table["totallag"].to_numpy()[is_wanted]
+        new.status[cells] = table["status"].to_numpy()[is_wanted]
         self._seen_ms = int(times[-1]) if times.size else self._seen_ms
         merged = Recent(
             keys,
             np.concatenate([recent.times_ms[is_kept], times]),
-            np.concatenate([recent.lag[is_kept], lag]),
-            np.concatenate([recent.status[is_kept], status]),
+            np.concatenate([recent.lag[is_kept], new.lag]),
+            np.concatenate([recent.status[is_kept], new.status]),
         )
         _fill_forward(merged)
         if merged.times_ms.size <= 2 * MAX_MOMENTS:
@@ -127,13 +126,17 @@ def _aligned(recent: Recent, keys: pa.StringArray) -> Recent:
     """The same past for other groups, or in another order; groups that are gone are dropped."""
     if recent.keys.equals(keys):
         return recent
-    column = pc.fill_null(pc.index_in(keys, recent.keys), -1).to_numpy().astype(np.int64)
+    column = _positions(keys, recent.keys)
     is_known = column >= 0
-    lag = np.full((recent.times_ms.size, len(keys)), UNKNOWN, dtype=np.int64)
-    status = np.zeros((recent.times_ms.size, len(keys)), dtype=np.int8)
-    lag[:, is_known] = recent.lag[:, column[is_known]]
-    status[:, is_known] = recent.status[:, column[is_known]]
-    return Recent(keys, recent.times_ms, lag, status)
+    aligned = nothing_recent(keys, recent.times_ms)
+    aligned.lag[:, is_known] = recent.lag[:, column[is_known]]
+    aligned.status[:, is_known] = recent.status[:, column[is_known]]
+    return aligned
+
+
+def _positions(wanted: pa.Array, keys: pa.Array) -> Ints:
+    """Where each wanted key is among the keys, -1 for nowhere."""
+    return np.asarray(pc.fill_null(pc.index_in(wanted, keys), -1), dtype=np.int64)
 
 
 def _fill_forward(merged: Recent) -> None:

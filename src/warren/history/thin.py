@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from warren.history.files import (
     FileSpan,
@@ -20,6 +18,7 @@ from warren.history.files import (
     file_name,
     history_files,
     history_folder,
+    is_change,
     write_file,
 )
 
@@ -47,12 +46,9 @@ def thinned(table: pa.Table, step_ms: int) -> pa.Table:
     """Of sorted rows the first one in each step, per group or cluster, and each change of status."""
     if table.num_rows < 2:
         return table
-    time_ms = table["time_ms"].to_numpy()
-    is_kept = _is_change(table["cluster"]) | _is_change(table["worst_status"])
-    if "group" in table.schema.names:
-        is_kept |= _is_change(table["group"])
-    is_kept[1:] |= time_ms[1:] // step_ms != time_ms[:-1] // step_ms
-    return table.filter(pa.array(is_kept))
+    step = pa.chunked_array([pa.array(table["time_ms"].to_numpy() // step_ms)])
+    columns = [table[name] for name in ("cluster", "group", "worst_status") if name in table.schema.names]
+    return table.filter(pa.array(np.logical_or.reduce([is_change(column) for column in (step, *columns)])))
 
 
 def _merge(table: HistoryTable, target: Path, sources: Sequence[Path], step_ms: int) -> None:
@@ -64,13 +60,6 @@ def _merge(table: HistoryTable, target: Path, sources: Sequence[Path], step_ms: 
     write_file(target, thinned(pa.concat_tables(tables).sort_by(order), step_ms))
     for path in sources:
         path.unlink(missing_ok=True)
-
-
-def _is_change(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Where a column differs from the row above."""
-    values = column.combine_chunks()
-    below = np.asarray(pc.not_equal(values[1:], values[:-1]))
-    return np.concatenate([[True], below]).astype(np.bool_)
 
 
 def _complete(

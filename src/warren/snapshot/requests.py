@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -40,23 +40,13 @@ class RequestQueue:
         self._folder = data_dir / "requests"
         self._logged: set[str] = set()
 
-    def ask(
-        self,
-        kind: RequestKind,
-        asked_at_ms: int,
-        *,
-        cluster: str = "",
-        group: str = "",
-        topic: str | None = None,
-        level: str = "",
-    ) -> PipelineRequest:
+    def ask(self, kind: RequestKind, asked_at_ms: int, **values: Any) -> PipelineRequest:  # noqa: ANN401
         """Write a request, durable when this returns; ValueError for a name that is not valid Unicode."""
-        request_id = uuid.uuid4().hex
-        request = PipelineRequest(request_id, kind, asked_at_ms, cluster, group, topic, level)
+        request = PipelineRequest(uuid.uuid4().hex, kind, asked_at_ms, **values)
         data = msgspec.json.encode(request)
         self._folder.mkdir(parents=True, exist_ok=True)
         sync(self._folder.parent)
-        replace_file(self._path(request_id), data)
+        replace_file(self._path(request.id), data)
         return request
 
     def pending(self) -> list[PipelineRequest]:

@@ -124,19 +124,12 @@ class Store:
 
     def remove(self, sequences: Iterable[int], files: Iterable[str]) -> None:
         """Remove manifests, then the files that only they name; in this order a crash leaves only orphaned files."""
-        for sequence in sequences:
-            self._manifest_path(sequence).unlink(missing_ok=True)
-        for path in files:
-            (self.root / path).unlink(missing_ok=True)
+        _unlink(map(self._manifest_path, sequences))
+        _unlink(self.root / path for path in files)
 
     def sweep_attempt(self, sequence: int) -> int:
         """Remove the files of a cycle that failed; files of other writers never have its sequence."""
-        removed = 0
-        for kind in KINDS:
-            for path in (self.root / kind).glob(f"{sequence:012d}-*"):
-                path.unlink(missing_ok=True)
-                removed += 1
-        return removed
+        return _unlink(path for kind in KINDS for path in (self.root / kind).glob(f"{sequence:012d}-*"))
 
     def check_newest(self, sequence: int) -> None:
         """Raise Fenced if there is a manifest newer than the writer's own."""
@@ -151,16 +144,16 @@ class Store:
 
     def sweep(self, named: Iterable[str]) -> int:
         """Remove every file that no manifest names; only the writer of the newest manifest may do so."""
-        named = set(named)
-        removed = 0
-        for kind in KINDS:
-            for path in (self.root / kind).iterdir():
-                if f"{kind}/{path.name}" not in named:
-                    path.unlink(missing_ok=True)
-                    removed += 1
-        for draft in (self.root / "manifests").glob("*.draft"):
-            draft.unlink(missing_ok=True)
-        return removed
+        kept = {self.root / path for path in named}
+        _unlink((self.root / "manifests").glob("*.draft"))
+        return _unlink(path for kind in KINDS for path in (self.root / kind).iterdir() if path not in kept)
 
     def _manifest_path(self, sequence: int) -> Path:
         return self.root / "manifests" / f"{sequence:020d}.json"
+
+
+def _unlink(paths: Iterable[Path]) -> int:
+    paths = list(paths)
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
