@@ -1,7 +1,10 @@
 """Go templates, with the message that Burrow gives to them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import msgspec
 
 import gotemplate
 from gotemplate.burrow import KnownLag, Message, Offset, PartitionResult, Result, StatusConstant
@@ -9,7 +12,9 @@ from gotemplate.burrow_functions import HELPERS
 from gotemplate.clock import Time
 from warren.domain.status import Status
 from warren.incidents.model import Notification
-from warren.snapshot.status import GroupStatus, PartitionStatus, Slot
+
+Built = TypeVar("Built", Result, PartitionResult, Offset)
+_STRUCTS = {"maxlag": PartitionResult, "start": Offset, "end": Offset}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class GoTemplate:
             ID=notification.incident,
             Start=Time(notification.opened_ms * 1_000_000),
             Extras=self.extras,
-            Result=_result(notification.result),
+            Result=_build(Result, msgspec.to_builtins(notification.result)),
         )
         return self.template.render(message)
 
@@ -37,39 +42,17 @@ def parse(text: str, name: str, extras: Mapping[str, str]) -> GoTemplate:
     return GoTemplate(gotemplate.parse(text, name, HELPERS), extras)
 
 
-def _result(group: GroupStatus) -> Result:
-    return Result(
-        Cluster=group.cluster,
-        Group=group.group,
-        Status=_status(group.status),
-        Complete=group.complete,
-        Partitions=tuple(map(_partition, group.partitions)),
-        TotalPartitions=group.partition_count,
-        Maxlag=None if group.maxlag is None else _partition(group.maxlag),
-        TotalLag=group.totallag,
-    )
+def _build(struct: type[Built], values: Mapping[str, Any]) -> Built:
+    """A struct of Burrow from its values by their names in JSON; others are left out."""
+    names = {each.metadata["json"]: each.name for each in fields(struct)}
+    return struct(**{names[key]: _convert(key, value) for key, value in values.items() if key in names})
 
 
-def _partition(partition: PartitionStatus) -> PartitionResult:
-    return PartitionResult(
-        Topic=partition.topic,
-        Partition=partition.partition,
-        Owner=partition.owner,
-        ClientID=partition.client_id,
-        Status=_status(partition.status),
-        Start=_offset(partition.start),
-        End=_offset(partition.end),
-        CurrentLag=partition.current_lag,
-        Complete=partition.complete,
-    )
-
-
-def _offset(slot: Slot | None) -> Offset | None:
-    if slot is None:
-        return None
-    lag = None if slot.lag is None else KnownLag(slot.lag)
-    return Offset(Offset=slot.offset, Timestamp=slot.timestamp, ObservedTimestamp=slot.observed_at, Lag=lag)
-
-
-def _status(name: str) -> StatusConstant:
-    return StatusConstant(int(Status[name]))
+def _convert(key: str, value: Any) -> Any:  # noqa: ANN401 - of any field
+    if key == "partitions":
+        return tuple(_build(PartitionResult, partition) for partition in value)
+    if key == "status":
+        return StatusConstant(int(Status[value]))
+    if key in _STRUCTS and value is not None:
+        return _build(_STRUCTS[key], value)
+    return KnownLag(value) if key == "lag" and value is not None else value
