@@ -10,7 +10,6 @@ from tests.kit.demos import ROOT, readme_blocks
 from warren.config import Notifier
 from warren.config.section import keys_of
 from warren.incidents.model import Event
-from warren.notify.links import Links
 from warren.notify.notifiers import check_templates
 from warren.notify.templates.jinja import parse, variables
 from warren.notify.templates.render import read_templates
@@ -57,9 +56,7 @@ def test_every_key_it_names_exists() -> None:
 def test_both_templates_render_the_same_lines(folder: Path) -> None:
     config = loaded(folder, SMALLEST + EXAMPLES[-1])
     notification = sample_notification("x", Event.OPEN)
-    rendered = [
-        read_templates(config.notifiers[name], Links("https://w")).render(notification) for name in ("go", "jinja")
-    ]
+    rendered = [read_templates(config.notifiers[name], "https://w").render(notification) for name in ("go", "jinja")]
     expected = [
         "ERR: sample-group on sample-cluster lags by 46200 messages.",
         "payments 3: STALL",
@@ -76,5 +73,5 @@ def test_the_table_of_names_is_complete() -> None:
         r"^\| (`.*?) \|", (ROOT / DOCS).read_text().split("templates can use these names")[1], re.MULTILINE
     )
     named = re.findall(r"`(\w+)`", "".join(rows))
-    known = variables(sample_notification("x", Event.OPEN), parse("", "t.j2", {}, Links()))
+    known = variables(sample_notification("x", Event.OPEN), parse("", "t.j2", {}, None))
     assert sorted(named) == sorted(known)

@@ -8,8 +8,7 @@ from msgspec import structs
 
 from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
-from warren.notify.summary import Line, one_line, summarize
+from warren.notify.summary import Line, link_to, one_line, summarize
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 
@@ -94,4 +93,4 @@ def test_names_have_no_line_breaks_and_are_short(name: str) -> None:
 def test_a_link_leads_to_the_group_or_to_all_incidents(
     external_url: str | None, notification: Notification, link: str
 ) -> None:
-    assert Links(external_url).to(notification) == link
+    assert link_to(notification, external_url) == link

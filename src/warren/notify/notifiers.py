@@ -13,7 +13,6 @@ from warren.incidents.model import Event, Notification, NotifierPolicy
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.store import IncidentStore
 from warren.notify.delivery import NotifierDelivery, stop_all
-from warren.notify.links import Links
 from warren.notify.senders.alertmanager import AlertmanagerSender
 from warren.notify.senders.apprise import AppriseSender, read_service
 from warren.notify.senders.email import EmailSender
@@ -58,7 +57,7 @@ class NullSender(Sender):
         log.debug("notifier %s: %s of %s: %s", self._notifier.name, notification.event, notification.group, message)
 
 
-_SENDERS: dict[str, Callable[[Notifier, Links], Sender]] = {
+_SENDERS: dict[str, Callable[[Notifier, str | None], Sender]] = {
     "http": HttpSender,
     "email": EmailSender,
     "slack": slack_sender,
@@ -69,7 +68,7 @@ _SENDERS: dict[str, Callable[[Notifier, Links], Sender]] = {
 
 
 def _make_sender(notifier: Notifier, config: Config) -> Sender:
-    return _SENDERS[notifier.class_name](notifier, Links(config.general.external_url))
+    return _SENDERS[notifier.class_name](notifier, config.general.external_url)
 
 
 def _events(notifier: Notifier) -> list[Event]:
@@ -79,36 +78,32 @@ def _events(notifier: Notifier) -> list[Event]:
 
 def check_templates(config: Config) -> list[str]:
     """Render all templates and URLs of a configuration with samples; returns one line per mistake."""
-    links = Links(config.general.external_url)
     mistakes = []
     for notifier in config.notifiers.values():
         try:
-            _check_notifier(notifier, links)
+            _check_notifier(notifier, config.general.external_url)
         except (WarrenError, TemplateError, UnicodeDecodeError) as error:
             mistakes.append(f"notifier.{notifier.name}: {error}")
     return mistakes
 
 
-def _check_notifier(notifier: Notifier, links: Links) -> None:
-    templates = read_templates(notifier, links)
+def _check_notifier(notifier: Notifier, external_url: str | None) -> None:
+    templates = read_templates(notifier, external_url)
     # Only the URLs of class http are templates.
     keys = ("url_open", "url_close") if notifier.class_name == "http" else ()
     urls = [inline_template(url, notifier, key) for key in keys if (url := getattr(notifier, key))]
     samples = [sample_notification, sample_storm] if notifier.storm_from else [sample_notification]
-    for event in _events(notifier):
-        for sample in samples:
-            notification = sample(notifier.name, event)
-            templates.render(notification)
-            for url in urls:
-                url.render(notification)
+    for notification in [sample(notifier.name, event) for event in _events(notifier) for sample in samples]:
+        templates.render(notification)
+        for url in urls:
+            url.render(notification)
     if notifier.class_name == "apprise":
         read_service(notifier)
 
 
 def refuse_bad_templates(config: Config) -> None:
     """Raise a ConfigError for templates with mistakes, so that they are found at the start and not in an incident."""
-    mistakes = check_templates(config)
-    if mistakes:
+    if mistakes := check_templates(config):
         raise ConfigError(mistakes)
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from urllib.parse import quote, urlencode
 
 from warren.domain.reasons import format_duration
 from warren.domain.status import Status
@@ -11,6 +12,8 @@ from warren.snapshot.status import PartitionStatus
 MAX_PARTITIONS = 5
 MAX_GROUPS = 10
 MAX_NAME_CHARS = 120
+MAX_LINK_CHARS = 2000
+"""Every service accepts links of this length."""
 
 _OPENINGS = {
     Event.OPEN: "{status}: ",
@@ -84,6 +87,17 @@ def one_line(text: str, max_chars: int = MAX_NAME_CHARS) -> str:
     """A text without line breaks and invisible characters, shortened if it is too long. Names come from Kafka."""
     visible = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return visible if len(visible) <= max_chars else f"{visible[: max_chars - 1]}…"
+
+
+def link_to(notification: Notification, external_url: str | None) -> str:
+    """The dashboard's page of the group, or its list of incidents for a storm; empty without `external-url`."""
+    if not external_url:
+        return ""
+    site = external_url.rstrip("/")
+    group = f"{site}/#/group/{quote(notification.cluster, safe='')}/{quote(notification.group, safe='')}"
+    if notification.is_storm or len(group) > MAX_LINK_CHARS:
+        return f"{site}/#/incidents?{urlencode({'cluster': notification.cluster})}"
+    return group
 
 
 def duration(notification: Notification) -> str:

@@ -16,7 +16,6 @@ from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.config import Config, Notifier
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.notifiers import send_sample
 from warren.notify.senders.alertmanager import AlertmanagerSender
 from warren.notify.templates.sample import sample_notification, sample_storm
@@ -54,7 +53,7 @@ def seconds_to(moment: str) -> float:
 
 def test_an_incident_is_one_alert_from_open_to_close(alertmanager: str) -> None:
     extras = {"severity": "critical", "on-call": "a", "0day": "b", "empty": "", "cluster": "other"}
-    send = AlertmanagerSender(notifier(alertmanager, extras=extras), Links("https://w")).send
+    send = AlertmanagerSender(notifier(alertmanager, extras=extras), "https://w").send
     send(at(Event.OPEN, "g", team="payments", result={"status": "WARN"}))
     [alert] = alerts(alertmanager, group="g")
     assert alert["labels"] == {
@@ -90,19 +89,19 @@ def test_an_alert_lives_until_some_reminders_were_missed(alertmanager: str) -> N
         ("seldom", {"send_interval": 3600}, 4 * 3600),
         ("once", {"send_once": True}, 30 * 86_400),
     ):
-        AlertmanagerSender(notifier(alertmanager, **changes), Links()).send(at(Event.REMINDER, group))
+        AlertmanagerSender(notifier(alertmanager, **changes), None).send(at(Event.REMINDER, group))
         [alert] = alerts(alertmanager, group=group)
         assert least_s - 20 < seconds_to(alert["endsAt"]) <= least_s
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/api/v2/alerts", "/api/v2/alerts/"])
 def test_its_url_may_include_the_path(alertmanager: str, ending: str) -> None:
-    AlertmanagerSender(notifier(alertmanager + ending), Links()).send(at(Event.OPEN, f"url{ending}"))
+    AlertmanagerSender(notifier(alertmanager + ending), None).send(at(Event.OPEN, f"url{ending}"))
     assert len(alerts(alertmanager, group=f"url{ending}")) == 1
 
 
 def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> None:
-    send = AlertmanagerSender(notifier(alertmanager), Links("https://w")).send
+    send = AlertmanagerSender(notifier(alertmanager), "https://w").send
     storm = replace(sample_storm("am", Event.OPEN), opened_ms=NOW_MS, due_ms=NOW_MS)
     send(storm)
     send(replace(storm, event=Event.REMINDER, group="39 groups"))
@@ -117,18 +116,18 @@ def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> N
 @pytest.mark.parametrize("name", [name for name in HOSTILE if len(name) < 100])
 def test_any_name_is_a_valid_label(alertmanager: str, name: str) -> None:
     notification = replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
-    AlertmanagerSender(notifier(alertmanager), Links("https://w")).send(notification)
+    AlertmanagerSender(notifier(alertmanager), "https://w").send(notification)
     assert len(alerts(alertmanager, group=name, team=name)) == 1
 
 
 def test_a_report_on_a_healthy_group_is_no_alert(alertmanager: str) -> None:
-    AlertmanagerSender(notifier(alertmanager), Links()).send(at(Event.REPORT, "well"))
+    AlertmanagerSender(notifier(alertmanager), None).send(at(Event.REPORT, "well"))
     assert alerts(alertmanager, group="well") == []
 
 
 def test_an_alert_that_it_refuses_is_given_up(alertmanager: str) -> None:
     with pytest.raises(RefusedError, match="answered 400"):
-        AlertmanagerSender(notifier(alertmanager), Links()).send(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
+        AlertmanagerSender(notifier(alertmanager), None).send(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
 
 
 @pytest.fixture
@@ -139,7 +138,7 @@ def receiver() -> Iterator[Receiver]:
 
 def test_it_sends_credentials_and_headers(receiver: Receiver) -> None:
     known = notifier(receiver.url, username="u", password="p", headers={"X-Scope-OrgID": "a"})
-    AlertmanagerSender(known, Links()).send(at(Event.OPEN, "g"))
+    AlertmanagerSender(known, None).send(at(Event.OPEN, "g"))
     assert receiver.got[0].headers["authorization"] == "Basic dTpw"
     assert receiver.got[0].headers["x-scope-orgid"] == "a"
 

@@ -17,7 +17,6 @@ from warren.cli import main
 from warren.config import Config, Notifier
 from warren.errors import BusyError
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
 from warren.notify.senders.apprise import AppriseSender
 from warren.notify.templates.sample import sample_notification, sample_storm
@@ -36,7 +35,7 @@ def notifier(receiver: Receiver, **changes: Any) -> Notifier:
 
 
 def send(receiver: Receiver, notification: Notification, **changes: Any) -> Any:
-    AppriseSender(notifier(receiver, **changes), Links("https://w")).send(notification)
+    AppriseSender(notifier(receiver, **changes), "https://w").send(notification)
     return receiver.got[-1].json
 
 

@@ -22,14 +22,13 @@ from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.incidents.store.reader import read_leadership
 from warren.notify.leadership import Leadership
-from warren.notify.links import Links
 from warren.notify.notifiers import check_templates, send_sample
 from warren.notify.senders.slack import SlackBot, SlackWebhook
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
 TOKEN = "xoxb-hush-hush"
 BOT = Notifier("bot", "slack", token=TOKEN, channel="#lag")
-LINKS = Links("https://w")
+LINKS = "https://w"
 OPEN = sample_notification("bot", Event.OPEN)
 CLOSE = sample_notification("bot", Event.CLOSE)
 POST, UPDATE = "/chat.postMessage", "/chat.update"

@@ -14,14 +14,13 @@ from tests.kit.receivers import receiving
 from tests.notify.notifications import HOSTILE, hostile_notification, hostile_storm
 from warren.config import Config, General, Notifier
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.notifiers import check_templates
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.jinja import parse
 from warren.notify.templates.render import read_templates
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
-LINKS = Links("https://warren.example.com/")
+LINKS = "https://warren.example.com/"
 NOTIFICATION = replace(sample_notification("hook", Event.OPEN), team="payments", channel="#pay")
 ROOT = Path(__file__).parents[3]
 
@@ -143,7 +142,7 @@ def pagerduty(notification: Notification, **general: Any) -> dict[str, Any]:
     )  # fmt: skip
     config = Config({}, {}, general=General(**general), notifiers={"hook": hook})
     assert check_templates(config) == []
-    rendered = read_templates(hook, Links(config.general.external_url)).render(notification)
+    rendered = read_templates(hook, config.general.external_url).render(notification)
     assert rendered is not None
     event: dict[str, Any] = json.loads(rendered)
     return event

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 from warren.config import Notifier
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.senders.sender import HttpClientSender
-from warren.notify.summary import summarize
+from warren.notify.summary import link_to, summarize
 
 PATH = "/api/v2/alerts"
 ALERT_NAME, STORM_ALERT_NAME = "ConsumerGroupLag", "ConsumerGroupLagStorm"
@@ -25,8 +24,8 @@ _SEVERITIES = {"ERR": "critical", "WARN": "warning"}
 class AlertmanagerSender(HttpClientSender):
     """Keeps one alert per incident alive, and ends it with the incident."""
 
-    def __init__(self, notifier: Notifier, links: Links) -> None:
-        super().__init__(notifier, links)
+    def __init__(self, notifier: Notifier, external_url: str | None) -> None:
+        super().__init__(notifier, external_url)
         assert notifier.url_open is not None
         self._url = notifier.url_open.rstrip("/").removesuffix(PATH) + PATH
 
@@ -39,7 +38,7 @@ class AlertmanagerSender(HttpClientSender):
             "annotations": _annotations(notification),
             "startsAt": _to_rfc3339(notification.opened_ms / 1000),
             "endsAt": _to_rfc3339(self._end_s(notification)),
-            "generatorURL": self._links.to(notification),
+            "generatorURL": link_to(notification, self._external_url),
         }
         self._client.send("POST", self._url, json.dumps([alert], ensure_ascii=False).encode())
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from warren.config import Notifier
 from warren.errors import BusyError, WarrenError
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.senders.sender import Sender
-from warren.notify.summary import one_line, summarize
+from warren.notify.summary import link_to, one_line, summarize
 
 if TYPE_CHECKING:
     import apprise
@@ -21,14 +20,16 @@ _TYPES = {"ERR": "failure", "WARN": "warning"}
 class AppriseSender(Sender):
     """Sends messages to the services of one Apprise URL."""
 
-    def __init__(self, notifier: Notifier, links: Links) -> None:
-        super().__init__(notifier, links)
+    def __init__(self, notifier: Notifier, external_url: str | None) -> None:
+        super().__init__(notifier, external_url)
         self._service = read_service(notifier)
 
     def send(self, notification: Notification) -> None:
         """Send a notification as a message; failures are tried again, as Apprise does not say why a service refuses."""
         title = summarize(notification).headline.translate(_DEFUSED)
-        body = self._templates.try_render(notification) or _body(notification, self._links.to(notification))
+        body = self._templates.try_render(notification) or _body(
+            notification, link_to(notification, self._external_url)
+        )
         is_close = notification.event is Event.CLOSE
         notify_type = "success" if is_close else _TYPES.get(notification.result.status, "info")
         if not self._service.notify(body=body, title=title, notify_type=notify_type, body_format="text"):

@@ -10,7 +10,6 @@ from warren.config import Notifier
 from warren.delivery.tls import tls_context
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Notification
-from warren.notify.links import Links
 from warren.notify.senders.sender import Sender
 
 log = logging.getLogger(__name__)
@@ -25,8 +24,8 @@ _HEADERS = ("subject", "content-type", "mime-version")
 class EmailSender(Sender):
     """Sends mails, each over a connection of its own."""
 
-    def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
-        super().__init__(notifier, links)
+    def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
+        super().__init__(notifier, external_url)
         assert notifier.server is not None
         self._server = notifier.server
         self._port = notifier.port or PORT

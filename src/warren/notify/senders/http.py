@@ -4,7 +4,6 @@ from gotemplate import TemplateError
 from warren.config import Notifier
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.senders.sender import HttpClientSender
 from warren.notify.templates.render import inline_template
 
@@ -15,8 +14,8 @@ EVENT_HEADER = "X-Warren-Event"
 class HttpSender(HttpClientSender):
     """Sends HTTP requests whose URL and body are templates."""
 
-    def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
-        super().__init__(notifier, links)
+    def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
+        super().__init__(notifier, external_url)
         assert notifier.url_open is not None
         self._url_open = inline_template(notifier.url_open, notifier, "url-open")
         self._url_close = inline_template(notifier.url_close or notifier.url_open, notifier, "url-close")

@@ -5,17 +5,16 @@ from abc import ABC, abstractmethod
 from warren.config import Notifier
 from warren.delivery.http_client import HttpClient
 from warren.incidents.model import Notification
-from warren.notify.links import Links
 from warren.notify.templates.render import read_templates
 
 
 class Sender(ABC):
     """Sends the notifications of one notifier."""
 
-    def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
+    def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
         self._notifier = notifier
-        self._links = links or Links()
-        self._templates = read_templates(notifier, self._links)
+        self._external_url = external_url
+        self._templates = read_templates(notifier, external_url)
 
     @abstractmethod
     def send(self, notification: Notification) -> str | None:
@@ -31,8 +30,8 @@ class Sender(ABC):
 class HttpClientSender(Sender):
     """A sender that uses HTTP."""
 
-    def __init__(self, notifier: Notifier, links: Links | None = None) -> None:
-        super().__init__(notifier, links)
+    def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
+        super().__init__(notifier, external_url)
         self._client = HttpClient.for_notifier(notifier)
 
     def close(self) -> None:

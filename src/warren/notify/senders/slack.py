@@ -6,10 +6,9 @@ from warren.config import Notifier
 from warren.delivery.http_client import HttpResponse
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.senders.sender import HttpClientSender
 from warren.notify.senders.slack_message import Payload, from_template, to_message, to_short_message
-from warren.notify.summary import one_line
+from warren.notify.summary import link_to, one_line
 
 API = "https://slack.com/api"
 # Slack's error codes.
@@ -31,7 +30,11 @@ class SlackSender(HttpClientSender):
 
     def _message(self, notification: Notification) -> Payload:
         rendered = self._templates.try_render(notification)
-        return to_message(notification, self._links.to(notification)) if rendered is None else from_template(rendered)
+        return (
+            to_message(notification, link_to(notification, self._external_url))
+            if rendered is None
+            else from_template(rendered)
+        )
 
     def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> HttpResponse:
         return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
@@ -50,8 +53,8 @@ class SlackWebhook(SlackSender):
 class SlackBot(SlackSender):
     """Posts the first notification of an incident to a channel, and those that follow to its thread."""
 
-    def __init__(self, notifier: Notifier, links: Links, api: str | None = None) -> None:
-        super().__init__(notifier, links)
+    def __init__(self, notifier: Notifier, external_url: str | None, api: str | None = None) -> None:
+        super().__init__(notifier, external_url)
         self._api = api or API
 
     def send(self, notification: Notification) -> str | None:
@@ -107,9 +110,9 @@ class SlackBot(SlackSender):
         raise SlackError(code)
 
 
-def slack_sender(notifier: Notifier, links: Links) -> SlackSender:
+def slack_sender(notifier: Notifier, external_url: str | None) -> SlackSender:
     """A bot if the notifier has a token, otherwise a webhook."""
-    return SlackBot(notifier, links) if notifier.token else SlackWebhook(notifier, links)
+    return SlackBot(notifier, external_url) if notifier.token else SlackWebhook(notifier, external_url)
 
 
 def _read_receipt(receipt: str) -> Payload | None:

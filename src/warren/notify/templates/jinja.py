@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from gotemplate import Limits, TemplateError
 from gotemplate.budget import Budget
 from warren.incidents.model import Notification
-from warren.notify.links import Links
+from warren.notify.summary import link_to
 
 SUFFIXES = (".j2", ".jinja", ".jinja2")
 
@@ -27,7 +27,7 @@ class JinjaTemplate:
     name: str
     template: Template
     extras: Mapping[str, str]
-    links: Links
+    external_url: str | None
     limits: Limits
 
     def render(self, notification: Notification) -> str:
@@ -46,11 +46,13 @@ class JinjaTemplate:
         return budget.output()
 
 
-def parse(text: str, name: str, extras: Mapping[str, str], links: Links, limits: Limits | None = None) -> JinjaTemplate:
+def parse(
+    text: str, name: str, extras: Mapping[str, str], external_url: str | None, limits: Limits | None = None
+) -> JinjaTemplate:
     """Parse a template; a TemplateError names the mistake and its line."""
     sandbox = _Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     try:
-        return JinjaTemplate(name, sandbox.from_string(text), extras, links, limits or Limits())
+        return JinjaTemplate(name, sandbox.from_string(text), extras, external_url, limits or Limits())
     except TemplateSyntaxError as error:
         raise TemplateError(name, error.lineno, error.message or "the template cannot be parsed") from None
     except RecursionError:
@@ -82,7 +84,7 @@ def variables(notification: Notification, template: JinjaTemplate) -> dict[str, 
         "channel": notification.channel,
         "extras": template.extras,
         "key": notification.token,
-        "link": template.links.to(notification),
+        "link": link_to(notification, template.external_url),
         "result": result,
         "groups": groups,
         "group_count": group_count,

@@ -9,7 +9,6 @@ from typing import Protocol
 from gotemplate import TemplateError
 from warren.config import Notifier
 from warren.incidents.model import Event, Notification
-from warren.notify.links import Links
 from warren.notify.templates import go, jinja
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class MessageTemplates:
         return None if template is None else template.render(notification)
 
 
-def read_templates(notifier: Notifier, links: Links | None = None) -> MessageTemplates:
+def read_templates(notifier: Notifier, external_url: str | None = None) -> MessageTemplates:
     """Read the template files of a notifier; a TemplateError names the file, the line and the mistake."""
 
     def read(path: Path | None) -> Template | None:
@@ -57,7 +56,7 @@ def read_templates(notifier: Notifier, links: Links | None = None) -> MessageTem
             return None
         text = path.read_text(encoding="utf-8")
         if path.suffix in jinja.SUFFIXES:
-            return jinja.parse(text, str(path), notifier.extras, links or Links())
+            return jinja.parse(text, str(path), notifier.extras, external_url)
         return go.parse(text, str(path), notifier.extras)
 
     return MessageTemplates(notifier.name, read(notifier.template_open), read(notifier.template_close))
