@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass
 
 from warren.config import Config
 from warren.errors import WarrenError
@@ -49,7 +49,7 @@ def running(config: Config) -> Iterator["Warren"]:
             pipeline.master, fetch_jars(SPARK_CONNECTOR), java_home(), pipeline.driver_memory, pipeline.spark_conf
         )
         parts.callback(spark.stop)
-        store = Store(Path(pipeline.data_dir))
+        store = Store(pipeline.data_dir)
         cycles = Cycles(
             config,
             spark,
@@ -124,20 +124,14 @@ class SamplePrefetch:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+@dataclass(frozen=True)
 class Warren:
     """The loop of cycles, and the URLs of the API."""
 
-    def __init__(
-        self,
-        cycles: Cycles,
-        prefetch: SamplePrefetch,
-        urls: Sequence[str] = (),
-        followers: Sequence[SnapshotFollower] = (),
-    ) -> None:
-        self.cycles = cycles
-        self.urls = urls
-        self._followers = followers
-        self._prefetch = prefetch
+    cycles: Cycles
+    prefetch: SamplePrefetch
+    urls: Sequence[str]
+    followers: Sequence[SnapshotFollower]
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
         """Run a cycle every trigger until `stop` is set; one that fails is logged and run again at the next trigger."""
@@ -155,24 +149,19 @@ class Warren:
                 manifest = self.cycles.manifest
             else:
                 _log_progress(manifest, time.monotonic() - began)
-                for follower in self._followers:
+                for follower in self.followers:
                     follower.wake()
                 if on_cycle:
                     on_cycle(manifest)
             due = max(due + self.cycles.trigger_s, time.monotonic()) if manifest.is_ready else time.monotonic()
-            self._prefetch.prepare(due)
+            self.prefetch.prepare(due)
             stop.wait(max(due - time.monotonic(), 0.0))
 
 
 def _log_progress(manifest: Manifest, took_s: float) -> None:
-    left = manifest.left_to_catch_up
-    groups = sum(sum(c.groups_by_status.values()) for c in manifest.clusters.values())
-    if left:
-        log.info(
-            "catching up: %s offsets left, %s groups so far, this cycle %.1f s",
-            f"{left:,}",
-            f"{groups:,}",
-            took_s,
-        )
+    left = f"{manifest.left_to_catch_up:,}"
+    groups = f"{sum(sum(cluster.groups_by_status.values()) for cluster in manifest.clusters.values()):,}"
+    if manifest.left_to_catch_up:
+        log.info("catching up: %s offsets left, %s groups so far, this cycle %.1f s", left, groups, took_s)
     else:
-        log.info("snapshot %d: %s groups, cycle %.2f s", manifest.sequence, f"{groups:,}", took_s)
+        log.info("snapshot %d: %s groups, cycle %.2f s", manifest.sequence, groups, took_s)

@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
+from logging.handlers import QueueHandler, RotatingFileHandler
 from pathlib import Path
+from queue import SimpleQueue
 
 from warren.config import Logging
 
@@ -48,22 +49,17 @@ def set_level(level: str) -> None:
     logging.getLogger().setLevel(LEVELS[level])
 
 
-class PipeHandler(logging.Handler):
-    """Hands records to another process, which writes them."""
+class PipeHandler(QueueHandler):
+    """Hands records to another process, which writes them; messages and tracebacks are formatted before."""
 
     def __init__(self, send: Callable[[logging.LogRecord], None]) -> None:
-        super().__init__()
+        super().__init__(SimpleQueue())
         self._send = send
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send a record with its message and traceback formatted, as neither can be pickled in general."""
-        formatted = logging.makeLogRecord(record.__dict__)
-        formatted.msg = record.getMessage()
-        if record.exc_info:
-            formatted.msg = f"{formatted.msg}\n{logging.Formatter().formatException(record.exc_info)}"
-        formatted.args, formatted.exc_info, formatted.exc_text, formatted.stack_info = None, None, None, None
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Send a record, unless the other process has ended."""
         with contextlib.suppress(OSError):
-            self._send(formatted)
+            self._send(record)
 
 
 class RotatedFile(RotatingFileHandler):

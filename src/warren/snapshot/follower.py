@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Hashable
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -15,10 +16,10 @@ log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 10.0
 
-Take = Callable[[Snapshot], None]
 Mode = Literal["newest", "every"]
 
 
+@dataclass
 class SnapshotFollower:
     """Calls `take` with every snapshot that holds verdicts, or in mode "newest" with the newest one only.
 
@@ -30,32 +31,23 @@ class SnapshotFollower:
     newest snapshot. When the value of `version` changes, mode "newest" takes the newest snapshot once more.
     """
 
-    def __init__(
-        self,
-        name: str,
-        store: Store,
-        take: Take,
-        *,
-        mode: Mode = "newest",
-        after: int | None = None,
-        version: Callable[[], Hashable] = lambda: None,
-        poll_s: float = 1.0,
-        retry_s: float = 10.0,
-    ) -> None:
-        self._name = name
-        self._store = store
-        self._take = take
-        self._find_new = self._take_newest if mode == "newest" else self._take_every
-        self._last = after
-        self._version = version
+    name: str
+    store: Store
+    take: Callable[[Snapshot], None]
+    _: KW_ONLY
+    mode: Mode = "newest"
+    after: int | None = None
+    version: Callable[[], Hashable] = lambda: None
+    poll_s: float = 1.0
+    retry_s: float = 10.0
+
+    def __post_init__(self) -> None:
         self._last_version: Hashable = None
-        self._poll_s = poll_s
-        self._retry_s = retry_s
         self._last_error = ""
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._is_closed = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     def start(self) -> None:
         """Begin to follow."""
@@ -76,7 +68,7 @@ class SnapshotFollower:
         """Take what is new, in the caller's thread; returns whether that worked."""
         with self._lock:
             try:
-                self._find_new()
+                self._take_newest() if self.mode == "newest" else self._take_every()
             except NoSnapshot:
                 return True
             except Exception as error:  # noqa: BLE001 - logged, and tried again whatever it was
@@ -87,45 +79,45 @@ class SnapshotFollower:
 
     def _run(self) -> None:
         while not self._is_closed:
-            wait_s = self._poll_s if self.poll() else self._retry_s
+            wait_s = self.poll_s if self.poll() else self.retry_s
             self._wake.wait(wait_s)
             self._wake.clear()
 
     def _take_newest(self) -> None:
-        sequence, version = max(self._store.sequences(), default=None), self._version()
-        if (sequence, version) == (self._last, self._last_version):
+        sequence, version = max(self.store.sequences(), default=None), self.version()
+        if (sequence, version) == (self.after, self._last_version):
             return
-        manifest = self._store.newest()
+        manifest = self.store.newest()
         if sequence is not None and manifest.sequence < sequence:
-            log.warning("%s: manifest %d cannot be read, using %d", self._name, sequence, manifest.sequence)
+            log.warning("%s: manifest %d cannot be read, using %d", self.name, sequence, manifest.sequence)
         if manifest.buckets:
-            self._take(Snapshot(self._store, manifest))
-        self._last, self._last_version = max(sequence or 0, manifest.sequence), version
+            self.take(Snapshot(self.store, manifest))
+        self.after, self._last_version = max(sequence or 0, manifest.sequence), version
 
     def _take_every(self) -> None:
-        sequences = sorted(self._store.sequences())
+        sequences = sorted(self.store.sequences())
         if not sequences:
             return
-        if self._last is None:
-            self._last = sequences[-1] - 1
-        elif sequences[-1] < self._last:
-            log.warning("%s: the data directory was emptied, following it from its beginning", self._name)
-            self._last = 0
+        if self.after is None:
+            self.after = sequences[-1] - 1
+        elif sequences[-1] < self.after:
+            log.warning("%s: the data directory was emptied, following it from its beginning", self.name)
+            self.after = 0
         for sequence in sequences:
-            if sequence > self._last and not self._is_closed:
+            if sequence > self.after and not self._is_closed:
                 self._take_sequence(sequence)
-                self._last = sequence
+                self.after = sequence
 
     def _take_sequence(self, sequence: int) -> None:
         try:
-            manifest = self._store.manifest(sequence)
+            manifest = self.store.manifest(sequence)
             if manifest.buckets:
-                self._take(Snapshot(self._store, manifest))
+                self.take(Snapshot(self.store, manifest))
         except (OSError, CorruptSnapshot) as error:
             # A manifest is removed before its files: while it is listed, they are there and something else failed.
-            if not isinstance(error, CorruptSnapshot) and sequence in self._store.sequences():
+            if not isinstance(error, CorruptSnapshot) and sequence in self.store.sequences():
                 raise
-            log.warning("%s: snapshot %d is skipped, it can no longer be read: %s", self._name, sequence, error)
+            log.warning("%s: snapshot %d is skipped, it can no longer be read: %s", self.name, sequence, error)
 
     def _log_once(self, error: Exception) -> None:
         if str(error) == self._last_error:
@@ -134,5 +126,5 @@ class SnapshotFollower:
         # A full disk, or a snapshot that was removed meanwhile, needs no stack trace.
         is_expected = isinstance(error, (OSError, pa.ArrowException, CorruptSnapshot))
         log.warning(
-            "%s: cannot take up the newest snapshot, trying again: %s", self._name, error, exc_info=not is_expected
+            "%s: cannot take up the newest snapshot, trying again: %s", self.name, error, exc_info=not is_expected
         )
