@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.config import Logging
+from warren.config.general import Logging
 from warren.logs import RotatedFile, set_level, set_up_logging
 
 log = logging.getLogger("warren.test")

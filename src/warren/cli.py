@@ -154,7 +154,8 @@ def _check(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> "Config":
     """The checked configuration; logging is set up as it says."""
-    from warren.config import Config, accepted, read
+    from warren.config import Config, read
+    from warren.config.load import accepted
     from warren.daemon import redirect_output
     from warren.logs import set_up_logging
 

@@ -14,7 +14,7 @@ from logging.handlers import QueueHandler, RotatingFileHandler
 from pathlib import Path
 from queue import SimpleQueue
 
-from warren.config import Logging
+from warren.config.general import Logging
 
 LEVELS = {
     "trace": logging.DEBUG,

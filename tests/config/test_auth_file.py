@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.written import SMALLEST, loaded, mistakes
-from warren.config import Auth, read
+from warren.config import read
 from warren.config.auth_file import Entry, Role, digest_of, parse_entries, who_basic, who_token
+from warren.config.security import Auth
 from warren.config.summary import summary
 
 HEX = hashlib.sha256(b"hush").hexdigest()

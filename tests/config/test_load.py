@@ -5,21 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.config.written import SMALLEST, loaded
-from warren.config import (
-    ClientProfile,
-    Cluster,
-    Config,
-    Consumer,
-    Evaluator,
-    HttpServer,
-    Logging,
-    Pipeline,
-    Storage,
-    ZooKeeper,
-    ZooKeeperConsumer,
-    load,
-    read,
-)
+from warren.config.general import Logging
+from warren.config.http import HttpServer
+from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
+from warren.config.load import Config, load, read
+from warren.config.notifiers import ZooKeeper
+from warren.config.pipeline import Evaluator, Pipeline, Storage
 
 DATA = Path(__file__).parent / "data"
 

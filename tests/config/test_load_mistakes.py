@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.config.written import CLUSTER, SMALLEST, mistakes
-from warren.config import ClientProfile, Cluster, Consumer, Pipeline, Storage, load, read
+from warren.config import Cluster, Consumer, Pipeline, load, read
+from warren.config.kafka import ClientProfile
+from warren.config.pipeline import Storage
 from warren.config.section import keys_of
 from warren.errors import ConfigError
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes
-from warren.config import HttpServer, ZooKeeper, read
+from warren.config import HttpServer, read
+from warren.config.notifiers import ZooKeeper
 
 MOST_SECTIONS = """
 [general]

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes
-from warren.config import Incidents, NotifierLock, Route, read
+from warren.config import Route, read
+from warren.config.notifiers import Incidents, NotifierLock
 from warren.config.summary import summary
 
 BOT = '[notifier.bot]\nclass-name = "slack"\ntoken = "xoxb-1"\nchannel = "#lag"\n'

@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from warren.config import ClientProfile, Cluster, Consumer, Evaluator, Pipeline, Storage, read
+from warren.config import Cluster, Consumer, Pipeline, read
+from warren.config.kafka import ClientProfile
+from warren.config.pipeline import Evaluator, Storage
 from warren.config.section import keys_of
 
 REST_OF_THE_FILE = """

@@ -1,8 +1,8 @@
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from warren.config import ClientProfile, Cluster, Consumer
-from warren.config.kafka import unsupported_keys
+from warren.config import Cluster, Consumer
+from warren.config.kafka import ClientProfile, unsupported_keys
 from warren.errors import ConfigError
 from warren.kafka.options import to_librdkafka, to_spark_options
 

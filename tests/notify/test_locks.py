@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from tests.kit.warrens import wait_for
 from tests.kit.zookeeper import ZooKeeperServer
-from warren.config import ZooKeeper
+from warren.config.notifiers import ZooKeeper
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import admin
 from warren.notify.locks import KafkaLock, ZooKeeperLock

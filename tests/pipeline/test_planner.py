@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.kit.plans import addressed_rows, manifest, plan
-from warren.config import Cluster, Config, Consumer, Evaluator, Pipeline, Storage
+from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.config.pipeline import Evaluator, Storage
 from warren.domain.matching import GroupFilter
 from warren.domain.offsets_outages import Outage
 from warren.kafka.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.kit.servers import Client, new_api, server_config, serving
-from warren.config import Auth
 from warren.config.auth_file import parse_entries
+from warren.config.security import Auth
 from warren.errors import RequestError
 from warren.web import assets
 from warren.web.assets import CONTENT_SECURITY_POLICY, FOLDER

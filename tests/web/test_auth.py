@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.config import Auth, Config
+from warren.config import Config
 from warren.config.auth_file import parse_entries
+from warren.config.security import Auth
 from warren.web.auth import Guard, Role, user_of
 
 FILE = b"""

@@ -16,7 +16,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.kit.plans import Commit, Rehearsal, plan
-from warren.config import ClientProfile, Cluster, Config, Consumer, Evaluator, General, HttpServer, Pipeline
+from warren.config.general import General
+from warren.config.http import HttpServer
+from warren.config.kafka import ClientProfile, Cluster, Consumer
+from warren.config.load import Config
+from warren.config.pipeline import Evaluator, Pipeline
 from warren.web.process import WebServer
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -4,22 +4,13 @@ from typing import Any
 
 import pytest
 
-from warren.config import (
-    ClientProfile,
-    Cluster,
-    Config,
-    Consumer,
-    Evaluator,
-    General,
-    HttpServer,
-    Iam,
-    Notifier,
-    Sasl,
-    Storage,
-    Tls,
-    ZooKeeper,
-    ZooKeeperConsumer,
-)
+from warren.config.general import General
+from warren.config.http import HttpServer
+from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
+from warren.config.load import Config
+from warren.config.notifiers import Notifier, ZooKeeper
+from warren.config.pipeline import Evaluator, Storage
+from warren.config.security import Iam, Sasl, Tls
 from warren.web.answers.config import MODULES
 from warren.web.config import main_config, module_detail, module_names
 

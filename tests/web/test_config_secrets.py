@@ -9,7 +9,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from warren.config import Config, HttpServer, Notifier, ZooKeeperConsumer
+from warren.config import Config, HttpServer, Notifier
+from warren.config.kafka import ZooKeeperConsumer
 from warren.config.section import keys_of
 from warren.web.answers.config import MODULES
 from warren.web.config import main_config, module_detail, module_names

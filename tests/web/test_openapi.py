@@ -20,19 +20,11 @@ from schemathesis.checks import negative_data_rejection, not_a_server_error, pos
 from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Town, server_config, serving
 from tests.web.test_burrow_golden import ALL, TEXTS
-from warren.config import (
-    ClientProfile,
-    Config,
-    Consumer,
-    Evaluator,
-    Iam,
-    Notifier,
-    Sasl,
-    Storage,
-    Tls,
-    ZooKeeper,
-    ZooKeeperConsumer,
-)
+from warren.config.kafka import ClientProfile, Consumer, ZooKeeperConsumer
+from warren.config.load import Config
+from warren.config.notifiers import Notifier, ZooKeeper
+from warren.config.pipeline import Evaluator, Storage
+from warren.config.security import Iam, Sasl, Tls
 from warren.config.sinks import InfluxSink
 from warren.incidents.silences import Silence
 from warren.incidents.store.operator_actions import write_action

@@ -1,37 +1,10 @@
 """burrow.toml and the environment → frozen, checked sections; one file per concern."""
 
-from warren.config.findings import Findings
-from warren.config.general import General, Logging
+from warren.config.general import General
 from warren.config.http import HttpServer
-from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
-from warren.config.load import Config, accepted, load, read
-from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
-from warren.config.pipeline import Evaluator, Pipeline, Storage
-from warren.config.security import Auth, Iam, Sasl, Tls
+from warren.config.kafka import Cluster, Consumer
+from warren.config.load import Config, load, read
+from warren.config.notifiers import Notifier, Route
+from warren.config.pipeline import Pipeline
 
-__all__ = [
-    "Auth",
-    "ClientProfile",
-    "Cluster",
-    "Config",
-    "Consumer",
-    "Evaluator",
-    "Findings",
-    "General",
-    "HttpServer",
-    "Iam",
-    "Incidents",
-    "Logging",
-    "Notifier",
-    "NotifierLock",
-    "Pipeline",
-    "Route",
-    "Sasl",
-    "Storage",
-    "Tls",
-    "ZooKeeper",
-    "ZooKeeperConsumer",
-    "accepted",
-    "load",
-    "read",
-]
+__all__ = ["Cluster", "Config", "Consumer", "General", "HttpServer", "Notifier", "Pipeline", "Route", "load", "read"]

@@ -15,7 +15,8 @@ from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock as LockRecipe
 from kazoo.retry import KazooRetry
 
-from warren.config import Tls, ZooKeeper
+from warren.config.notifiers import ZooKeeper
+from warren.config.security import Tls
 
 log = logging.getLogger(__name__)
 

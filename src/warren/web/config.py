@@ -6,16 +6,10 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warren.config import (
-    ClientProfile,
-    Cluster,
-    Config,
-    Consumer,
-    Evaluator,
-    Notifier,
-    Storage,
-    ZooKeeperConsumer,
-)
+from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
+from warren.config.load import Config
+from warren.config.notifiers import Notifier
+from warren.config.pipeline import Evaluator, Storage
 from warren.config.section import keys_of
 from warren.errors import RequestError
 from warren.web.api import Api

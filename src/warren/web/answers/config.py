@@ -5,22 +5,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct, field
 
-from warren.config import (
-    ClientProfile,
-    Cluster,
-    Consumer,
-    Evaluator,
-    General,
-    HttpServer,
-    Iam,
-    Logging,
-    Notifier,
-    Sasl,
-    Storage,
-    Tls,
-    ZooKeeper,
-)
+from warren.config.general import General, Logging
+from warren.config.http import HttpServer
+from warren.config.kafka import ClientProfile, Cluster, Consumer
+from warren.config.notifiers import Notifier, ZooKeeper
+from warren.config.pipeline import Evaluator, Storage
 from warren.config.section import keys_of
+from warren.config.security import Iam, Sasl, Tls
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
