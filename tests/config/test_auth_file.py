@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.config.written import SMALLEST, loaded, mistakes
 from warren.config import read
-from warren.config.auth_file import Entry, Role, digest_of, parse_entries, who_basic, who_token
+from warren.config.auth_file import Entry, Role, digest_of, identity, parse_entries
 from warren.config.security import Auth
 from warren.config.summary import summary
 
@@ -17,18 +17,18 @@ HEX = hashlib.sha256(b"hush").hexdigest()
 @pytest.mark.parametrize(
     ("line", "entry"),
     [
-        (b"read token hush", Entry(Role.READ, who_token(), digest_of(b"hush"))),
-        (b"admin token hush", Entry(Role.ADMIN, who_token(), digest_of(b"hush"))),
-        (b"  Admin\tTOKEN   hush  \r", Entry(Role.ADMIN, who_token(), digest_of(b"hush"))),
-        (f"read token sha256:{HEX}".encode(), Entry(Role.READ, who_token(), digest_of(b"hush"))),
-        (f"read token SHA256:{HEX.upper()}".encode(), Entry(Role.READ, who_token(), digest_of(b"hush"))),
-        (b"read token #1", Entry(Role.READ, who_token(), digest_of(b"#1"))),
-        (b"read basic me:hush", Entry(Role.READ, who_basic(b"me"), digest_of(b"hush"))),
-        (b"read basic me:a:b c", Entry(Role.READ, who_basic(b"me"), digest_of(b"a:b c"))),
-        (f"read basic me:sha256:{HEX}".encode(), Entry(Role.READ, who_basic(b"me"), digest_of(b"hush"))),
+        (b"read token hush", Entry(Role.READ, identity(), digest_of(b"hush"))),
+        (b"admin token hush", Entry(Role.ADMIN, identity(), digest_of(b"hush"))),
+        (b"  Admin\tTOKEN   hush  \r", Entry(Role.ADMIN, identity(), digest_of(b"hush"))),
+        (f"read token sha256:{HEX}".encode(), Entry(Role.READ, identity(), digest_of(b"hush"))),
+        (f"read token SHA256:{HEX.upper()}".encode(), Entry(Role.READ, identity(), digest_of(b"hush"))),
+        (b"read token #1", Entry(Role.READ, identity(), digest_of(b"#1"))),
+        (b"read basic me:hush", Entry(Role.READ, identity(b"me"), digest_of(b"hush"))),
+        (b"read basic me:a:b c", Entry(Role.READ, identity(b"me"), digest_of(b"a:b c"))),
+        (f"read basic me:sha256:{HEX}".encode(), Entry(Role.READ, identity(b"me"), digest_of(b"hush"))),
         (
             "read basic jürgen:größe".encode(),
-            Entry(Role.READ, who_basic("jürgen".encode()), digest_of("größe".encode())),
+            Entry(Role.READ, identity("jürgen".encode()), digest_of("größe".encode())),
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_the_file_is_found_beside_burrow_toml_or_where_warren_runs(
     (tmp_path / "cwd").mkdir()
     (tmp_path / "cwd" / "auth.txt").write_text("read token other\n")
     monkeypatch.chdir(tmp_path / "cwd")
-    entries = (Entry(Role.READ, who_token(), digest_of(b"other")),)
+    entries = (Entry(Role.READ, identity(), digest_of(b"other")),)
     assert loaded(tmp_path, text).auth == Auth(tmp_path / "cwd" / "auth.txt", entries)
 
 

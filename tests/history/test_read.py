@@ -18,7 +18,7 @@ from warren.history.files import (
     history_files,
     history_folder,
 )
-from warren.history.read import clusters_history, groups_at, moments_since
+from warren.history.read import cluster_history, groups_at, moments_since
 from warren.history.write import HistoryWriter
 
 MINUTE = 60_000
@@ -73,8 +73,8 @@ def times(*minutes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def test_a_lake_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert clusters_history(tmp_path, 0).schema == CLUSTER_HISTORY
-    assert clusters_history(tmp_path, 0).num_rows == 0
+    assert cluster_history(tmp_path, None, 0).schema == CLUSTER_HISTORY
+    assert cluster_history(tmp_path, None, 0).num_rows == 0
     assert moments_since(tmp_path, 0).tolist() == []
     assert groups_at(tmp_path, times(0)).schema == groups_at(tmp_path, times()).schema == HISTORY
 
@@ -83,10 +83,10 @@ def test_a_lake_that_is_not_there_is_empty(tmp_path: Path) -> None:
 def test_all_clusters_one_after_the_other_each_moment_once(tmp_path: Path, merged: Merge) -> None:
     write(tmp_path, [0, 3, 9, 11])
     merged(tmp_path, 11)
-    rows = clusters_history(tmp_path, START + 3 * MINUTE).to_pylist()
+    rows = cluster_history(tmp_path, None, START + 3 * MINUTE).to_pylist()
     found = [(row["cluster"], (row["time_ms"] - START) // MINUTE, row["totallag"]) for row in rows]
     assert found == [(cluster, minute, minute) for cluster in ("one", "two") for minute in (3, 9, 11)]
-    assert clusters_history(tmp_path, START + 12 * MINUTE).num_rows == 0
+    assert cluster_history(tmp_path, None, START + 12 * MINUTE).num_rows == 0
 
 
 @merges

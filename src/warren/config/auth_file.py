@@ -58,14 +58,9 @@ def digest_of(secret: bytes) -> bytes:
     return hashlib.sha256(secret).digest()
 
 
-def who_token() -> bytes:
-    """The identity of every caller with a token."""
-    return digest_of(b"token")
-
-
-def who_basic(user: bytes) -> bytes:
-    """The identity of a user with a password."""
-    return digest_of(b"basic " + user)
+def identity(user: bytes | None = None) -> bytes:
+    """The identity of a user with a password, or of every caller with a token."""
+    return digest_of(b"token" if user is None else b"basic " + user)
 
 
 def _parse_entry(line: bytes) -> Entry:
@@ -81,10 +76,10 @@ def _parse_entry(line: bytes) -> Entry:
         user, _, secret = secret.partition(":")
         if not user or not secret:
             raise ValueError("must have USER:PASSWORD after basic")
-        return Entry(_ROLES[role.lower()], who_basic(user.encode()), _digest(secret))
+        return Entry(_ROLES[role.lower()], identity(user.encode()), _digest(secret))
     if not re.fullmatch(r"\S+", secret):
         raise ValueError("must have one word after token")
-    return Entry(_ROLES[role.lower()], who_token(), _digest(secret))
+    return Entry(_ROLES[role.lower()], identity(), _digest(secret))
 
 
 def _digest(secret: str) -> bytes:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Bools
 from warren.durable import replace_file, sync
 
 HISTORY = pa.schema(
@@ -109,7 +109,7 @@ def write_file(path: Path, rows: pa.Table) -> None:
     replace_file(path, memoryview(out.getvalue()))
 
 
-def is_change(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+def is_change(column: pa.ChunkedArray) -> Bools:
     """Where a column differs from the row above; the first row does."""
     values = column.combine_chunks()
     return np.concatenate([[True], np.asarray(pc.not_equal(values[1:], values[:-1]))]).astype(np.bool_)

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints
 from warren.domain.buckets import bucket_of
 from warren.history.files import HISTORY, HistoryFile, HistoryTable, history_files, is_change
 
@@ -25,23 +25,19 @@ def group_history(data_dir: Path, cluster: str, group: str, since_ms: int) -> pa
     return without_duplicates(_read(data_dir, HistoryTable.GROUPS, since_ms, is_group, may_hold_group))
 
 
-def cluster_history(data_dir: Path, cluster: str, since_ms: int) -> pa.Table:
-    """The history of a cluster since a given time, oldest first, without duplicates."""
-    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, since_ms, pc.field("cluster") == cluster))
+def cluster_history(data_dir: Path, cluster: str | None, since_ms: int) -> pa.Table:
+    """The history of a cluster since a given time, or of all, cluster by cluster, oldest first, without duplicates."""
+    is_cluster = None if cluster is None else pc.field("cluster") == cluster
+    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, since_ms, is_cluster))
 
 
-def clusters_history(data_dir: Path, since_ms: int) -> pa.Table:
-    """The history of all clusters since a given time, cluster by cluster, without duplicates."""
-    return without_duplicates(_read(data_dir, HistoryTable.CLUSTERS, since_ms))
-
-
-def moments_since(data_dir: Path, since_ms: int) -> NDArray[np.int64]:
+def moments_since(data_dir: Path, since_ms: int) -> Ints:
     """The times of all points since a given time, oldest first, without one that is still being written."""
     # The clusters of a point are written last.
     return np.unique(_read(data_dir, HistoryTable.CLUSTERS, since_ms)["time_ms"].to_numpy())
 
 
-def groups_at(data_dir: Path, times_ms: NDArray[np.int64]) -> pa.Table:
+def groups_at(data_dir: Path, times_ms: Ints) -> pa.Table:
     """All groups at some times, in any order, possibly with duplicates."""
     if times_ms.size == 0:
         return HISTORY.empty_table()

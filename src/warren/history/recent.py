@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Floats, Ints, SmallInts
 from warren.domain.windows import UNKNOWN
 from warren.history.read import groups_at, moments_since
 from warren.snapshot.reader import group_keys
 
 log = logging.getLogger(__name__)
-
-Ints = NDArray[np.int64]
 
 HOUR_MS = 3_600_000
 MAX_MOMENTS = 64
@@ -32,11 +30,11 @@ class Recent:
 
     keys: pa.StringArray
     times_ms: Ints
-    lag: NDArray[np.int64]
+    lag: Ints
     """By moment and group; UNKNOWN where a group was not there."""
-    status: NDArray[np.int8]
+    status: SmallInts
 
-    def growth(self, lag_now: Ints, now_ms: int) -> NDArray[np.float64]:
+    def growth(self, lag_now: Ints, now_ms: int) -> Floats:
         """The growth of each group's lag in messages per second; NaN where its past is not known."""
         grown = np.full(lag_now.size, np.nan)
         # Since the oldest moment within reach; for a group that was not there then, since it was.
@@ -61,7 +59,7 @@ class Recent:
         offsets = np.arange(lag_now.size + 1, dtype=np.int32) * SPARK_POINTS
         return pa.StringArray.from_buffers(lag_now.size, pa.py_buffer(offsets), pa.py_buffer(letters.tobytes()))
 
-    def status_before(self, since_ms: Ints) -> NDArray[np.int8]:
+    def status_before(self, since_ms: Ints) -> SmallInts:
         """The status of each group before the one that it has had since a given time; 0 where that is not known."""
         moment = np.searchsorted(self.times_ms, since_ms, side="left") - 1
         status = self.status[np.maximum(moment, 0), np.arange(since_ms.size)] if self.times_ms.size else moment

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints
 from warren.domain.buckets import bucket_of
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Reason
@@ -90,16 +90,14 @@ class Snapshot:
         """The newest heads and log starts, in the order of `topics`."""
         return self.store.read_arrow(self.manifest.heads[-1].heads)
 
-    def heads_of(self, sample: HeadSample, cluster: str, topic: str) -> NDArray[np.int64] | None:
+    def heads_of(self, sample: HeadSample, cluster: str, topic: str) -> Ints | None:
         """The heads of a topic in an older sample; None if the topic was not there, or another one was."""
         older = _topic_row(self.store.read_arrow(sample.layout), cluster, topic)
         newest = _topic_row(self.topics(), cluster, topic)
         if older is None or newest is None or older["topic_id"] != newest["topic_id"]:
             return None
-        heads: NDArray[np.int64] = (
-            self.store.read_arrow(sample.heads)["head"].slice(older["first_row"], older["partitions"]).to_numpy()
-        )
-        return heads
+        heads = self.store.read_arrow(sample.heads)["head"].slice(older["first_row"], older["partitions"])
+        return np.asarray(heads)
 
     def facts(self, partition: Row) -> Facts:
         """The numbers behind a partition's verdict."""

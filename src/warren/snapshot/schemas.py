@@ -30,12 +30,7 @@ PARTITIONS = pa.schema(
         ("head", pa.int64()),
         ("log_start", pa.int64()),
         ("trend_floor", pa.float64()),
-        ("start_offset", pa.int64()),
-        ("start_ms", pa.int64()),
-        ("start_lag", pa.int64()),
-        ("end_offset", pa.int64()),
-        ("end_ms", pa.int64()),
-        ("end_lag", pa.int64()),
+        *((f"{edge}_{column}", pa.int64()) for edge in ("start", "end") for column in ("offset", "ms", "lag")),
         *((name, _SLOTS) for name in WINDOW_COLUMNS),
     ]
 )
@@ -55,11 +50,7 @@ GROUPS = pa.schema(
         ("worst_row", pa.int64()),
         ("first_row", pa.int64()),
         ("partitions", pa.int32()),
-        ("count_ok", pa.int32()),
-        ("count_warn", pa.int32()),
-        ("count_stop", pa.int32()),
-        ("count_stall", pa.int32()),
-        ("count_rewind", pa.int32()),
+        *((f"count_{status}", pa.int32()) for status in ("ok", "warn", "stop", "stall", "rewind")),
         ("newest_commit_ms", pa.int64()),
     ]
 )

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 from msgspec import Meta
-from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints, SmallInts
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket, Manifest
@@ -127,7 +127,7 @@ def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> d
     return results
 
 
-def _bad_partitions(status: NDArray[np.int8], lag: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
+def _bad_partitions(status: SmallInts, lag: Ints, first: int, count: int) -> Ints:
     """The positions of a group's partitions that are not OK, the most severe first."""
     positions = first + np.flatnonzero(status[first : first + count] > int(Status.OK))
     return positions[np.lexsort((-lag[positions], -status[positions]))]

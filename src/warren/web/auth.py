@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable
 
 from warren.config import Config
-from warren.config.auth_file import Entry, Role, digest_of, who_basic, who_token
+from warren.config.auth_file import Entry, Role, digest_of, identity
 
 __all__ = ["Guard", "Role", "user_of"]
 
@@ -52,9 +52,9 @@ def _credentials(authorization: bytes) -> tuple[bytes, bytes] | None:
     """Digests of the user and the secret that a header offers."""
     scheme, value = _split(authorization)
     if scheme == b"bearer" and value:
-        return who_token(), digest_of(value)
+        return identity(), digest_of(value)
     basic = _basic(authorization)
-    return (who_basic(basic[0]), digest_of(basic[1])) if basic else None
+    return (identity(basic[0]), digest_of(basic[1])) if basic else None
 
 
 def _basic(authorization: bytes) -> tuple[bytes, bytes] | None:

@@ -2,7 +2,7 @@
 
 from warren.domain.status import Status
 from warren.errors import RequestError
-from warren.history.read import cluster_history, clusters_history, group_history
+from warren.history.read import cluster_history, group_history
 from warren.web.answers.clusters import ClusterHistoryColumns, ClusterHistoryPoint
 from warren.web.answers.groups import GroupHistoryPoint
 from warren.web.api import Api
@@ -14,7 +14,7 @@ MAX_HOURS = 24 * 3_650
 
 def all_clusters(api: Api, request: Request) -> Response:
     """Get the lag and the numbers of groups by verdict of every cluster over time, one list per column."""
-    table = clusters_history(api.data_dir, _since_ms(api, request))
+    table = cluster_history(api.data_dir, None, _since_ms(api, request))
     columns = ClusterHistoryColumns(**{name: table[name].to_pylist() for name in table.schema.names})
     return success(request, "history returned", history=columns)
 
