@@ -72,7 +72,7 @@ def _doc(text: str | None, indent: str = "") -> str:
 
 def generated() -> str:
     """The file as it should be."""
-    handlers = {route.path: route.handlers["GET"] for route in ROUTES if "GET" in route.handlers}
+    handlers = {path: handlers["GET"] for path, handlers in ROUTES.items() if "GET" in handlers}
     answers = {path: handler.fields for path, handler in handlers.items() if handler.fields is not None}
     return typescript(*schemas(ROUTES), answers)
 

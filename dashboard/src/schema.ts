@@ -33,9 +33,9 @@ export interface ClientProfileConfig {
 export interface ClusterConfig {
   "class-name": string
   servers: string[]
+  "client-profile": ClientProfileConfig
   "topic-refresh": number
   "offset-refresh": number
-  "client-profile": ClientProfileConfig
   "groups-reaper-refresh"?: number
 }
 
@@ -90,10 +90,10 @@ export interface ConsumerConfig {
   servers: string[]
   "group-allowlist": string
   "zookeeper-path": string
-  "offsets-topic": string
-  "start-latest": boolean
   "zookeeper-timeout": number
   "client-profile": ClientProfileConfig
+  "offsets-topic": string
+  "start-latest": boolean
   "backfill-earliest"?: boolean
   "group-denylist"?: string | null
 }
@@ -314,12 +314,12 @@ export interface LogLevelBody {
 
 export interface LoggingConfig {
   filename: string
-  "use-local-time": boolean
-  "use-compression": boolean
-  level: string
   "max-size": number
   "max-backups": number
   "max-age": number
+  "use-local-time": boolean
+  "use-compression": boolean
+  level: string
 }
 
 export interface NotifierConfig {
@@ -602,9 +602,9 @@ export interface WorstGroup {
 }
 
 export interface ZooKeeperConfig {
+  servers: string[] | null
   timeout: number
   "root-path": string
-  servers: string[] | null
 }
 
 /** The answers of GET requests by path. */

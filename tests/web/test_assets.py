@@ -125,3 +125,13 @@ def test_without_its_files_the_page_says_how_to_build_them(tmp_path: Path, monke
     assert b"make dashboard" in bytes(answer.body)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="file not found"):
         assets.asset(api, Request("GET", "/assets/icon.svg", {"asset": "icon.svg"}))
+
+
+def test_the_page_about_the_api_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
+    with serving(server_config(tmp_path)) as [client]:
+        got = client.ask("/docs")
+    assert (got.status, got.type) == (200, "text/html; charset=utf-8")
+    assert "<script" in got.text
+    assert not re.findall(r"(?i)https?:|(?:src|href|url)\W+//|@import", got.text)
+    assert [ref for ref in re.findall(r'(?:href|src)="([^"]*)"', got.text) if ref != "openapi.json"] == []
+    assert got.headers["Content-Security-Policy"].startswith("default-src 'none'")

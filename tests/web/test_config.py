@@ -11,8 +11,7 @@ from warren.config.load import Config
 from warren.config.notifiers import Notifier, ZooKeeper
 from warren.config.pipeline import Evaluator, Storage
 from warren.config.security import Iam, Sasl, Tls
-from warren.web.answers.config import MODULES
-from warren.web.config import main_config, module_detail, module_names
+from warren.web.config import MODULES, main_config, module_detail, module_names
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVERS = ("127.0.0.1:19092",)

@@ -12,8 +12,7 @@ import pytest
 from warren.config import Config, HttpServer, Notifier
 from warren.config.kafka import ZooKeeperConsumer
 from warren.config.section import keys_of
-from warren.web.answers.config import MODULES
-from warren.web.config import main_config, module_detail, module_names
+from warren.web.config import MODULES, main_config, module_detail, module_names
 
 MARK = "c0ffee-secret"
 

@@ -273,6 +273,11 @@ def test_an_invalid_silence_is_refused_with_the_reason(admin: Client, change: An
     assert admin.json("/v3/silences")["silences"] == []
 
 
+@pytest.mark.parametrize("field", ["by", "why"])
+def test_a_missing_field_is_named(admin: Client, field: str) -> None:
+    assert post(admin, "/v3/silences", wanted(**{field: GONE})).json["message"] == f"`{field}` is missing"
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"null", b"[]", b'"x"', b"NaN", b"\xff", b'{"by": "\\ud800"}', b"[" * 9999]
 )

@@ -1,16 +1,15 @@
 """Whether the server is alive and ready, and the log level."""
 
 import logging
+from typing import Literal, get_args
 
 import msgspec
 
 from warren.errors import RequestError
-from warren.logs import LEVELS, set_level
+from warren.logs import set_level
 from warren.snapshot.requests import RequestKind
-from warren.web.api import Api
-from warren.web.http import TEXT, Request, Response
-from warren.web.readiness import not_ready
-from warren.web.responses import success
+from warren.web.api import Api, not_ready
+from warren.web.http import TEXT, Request, Response, success
 
 _GO_LEVELS = {
     logging.DEBUG: "debug",
@@ -19,7 +18,7 @@ _GO_LEVELS = {
     logging.ERROR: "error",
     logging.CRITICAL: "fatal",
 }
-LOG_LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "fatal")
+LogLevel = Literal["trace", "debug", "info", "warn", "warning", "error", "fatal"]
 """The levels that can be set."""
 
 
@@ -47,7 +46,7 @@ def set_log_level(api: Api, request: Request) -> Response:
     except (ValueError, RecursionError):
         raise RequestError("could not decode message body") from None
     level = level.lower()
-    if level not in LOG_LEVELS or level not in LEVELS:
+    if level not in get_args(LogLevel):
         raise RequestError("unknown log level", 404)
     set_level(level)
     api.requests.ask(RequestKind.LOGLEVEL, api.clock_ms(), level=level)

@@ -6,11 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warren.config import Config
+from warren.domain.reasons import format_duration
 from warren.errors import RequestError
+from warren.snapshot.reader import Snapshot
 from warren.snapshot.requests import RequestQueue
 from warren.web.http import Request
 from warren.web.index import Index
 from warren.web.index_follower import IndexFollower
+
+LATE_AFTER_TRIGGERS = 3
+"""How many triggers, or cycles if those take longer, a snapshot may be old."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +42,18 @@ class Api:
         if request.params["cluster"] not in self.config.clusters:
             raise RequestError("cluster not found", 404)
         return request.params["cluster"]
+
+
+def not_ready(snapshot: Snapshot | None, now_ms: int) -> str | None:
+    """Why the newest snapshot is not to be relied on, after Burrow's word for it; None if it is."""
+    if snapshot is None:
+        return "STARTING\nno snapshot yet: the first cycle has not ended, or the pipeline does not run\n"
+    manifest = snapshot.manifest
+    pace_ms = max(manifest.trigger_ms, sum(manifest.cycle_ms.values()))
+    age_ms = now_ms - manifest.now_ms
+    if age_ms > LATE_AFTER_TRIGGERS * pace_ms:
+        age = format_duration(age_ms)
+        return f"STARTING\nthe newest snapshot is {age} old: the pipeline is behind or does not run\n"
+    if not manifest.is_ready:
+        return f"STARTING\ncatching up with the offsets topics: {manifest.left_to_catch_up:,} offsets left\n"
+    return None

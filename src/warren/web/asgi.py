@@ -5,16 +5,18 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import lru_cache
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
 from warren.errors import RequestError
 from warren.web.api import Api
 from warren.web.auth import Guard, Role
-from warren.web.http import JSON, Handler, Request, Response, Router, normalize_path, plain_error, split_path
-from warren.web.responses import error
+from warren.web.http import JSON, Handler, Request, Response, Router, error, normalize_path, plain_error, split_path
 from warren.web.routes import ROUTES
 
 log = logging.getLogger(__name__)
@@ -33,8 +35,8 @@ MAX_KNOWN_URLS = 10_000
 MAX_KNOWN_URL_BYTES = 500
 PARTS_AHEAD = 2
 
-_STATUS_LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}
 _CHALLENGES = (("WWW-Authenticate", 'Basic realm="warren"'), ("WWW-Authenticate", 'Bearer realm="warren"'))
+_ROUTER = Router(ROUTES)
 
 
 class App:
@@ -43,16 +45,12 @@ class App:
     def __init__(self, api: Api, guard: Guard, allow_origin: str | None) -> None:
         self._api = api
         self._guard = guard
-        self._router = Router(ROUTES)
         origin = (b"Access-Control-Allow-Origin", (allow_origin or "").encode("latin-1", "replace"))
         self._common_headers = [origin] if allow_origin else []
-        lines = b"".join(b"%b: %b\r\n" % header for header in self._common_headers)
-        self._json_head = f"Content-Type: {JSON}\r\nContent-Length: %d\r\n".encode() + lines.replace(b"%", b"%%")
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="answer")
         self._cache: dict[bytes, tuple[bytes, bytes]] = {}
         self._cache_bytes = 0
         self._cached_index: object = None
-        self._known_urls: dict[bytes, tuple[Handler, Request]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -78,13 +76,13 @@ class App:
         if index is not self._cached_index:
             self._cache, self._cache_bytes, self._cached_index = {}, 0, index
         cached = self._cache.get(url)
-        if cached is not None or not self._guard.is_open or b"?" in url or b"#" in url:
+        is_plain = b"?" not in url and b"#" not in url and len(url) <= MAX_KNOWN_URL_BYTES
+        if cached is not None or not self._guard.is_open or not is_plain:
             return cached
         try:
-            known = self._known_urls.get(url) or self._resolve(url)
-            if known is None:
+            handler, request = _resolve(url)
+            if not handler.is_fast:
                 return None
-            handler, request = known
             response = handler.answer(self._api, request)
         except Exception:  # noqa: BLE001 - the request goes through ASGI, which reports the error
             return None
@@ -95,28 +93,11 @@ class App:
             self._keep(url, response, message)
         return message
 
-    def _resolve(self, url: bytes) -> tuple[Handler, Request] | None:
-        """The handler and request of a GET that is answered at once; remembered, as clients repeat their requests."""
-        path = url.decode("ascii")
-        match = self._router.find(split_path(path))
-        handler = match[0].handlers.get("GET") if match else None
-        if match is None or handler is None or handler.is_slow:
-            return None
-        known = handler, Request("GET", unquote(path), match[1])
-        if len(self._known_urls) >= MAX_KNOWN_URLS:
-            self._known_urls.clear()
-        if len(url) <= MAX_KNOWN_URL_BYTES:
-            self._known_urls[url] = known
-        return known
-
     def _message(self, response: Response) -> tuple[bytes, bytes]:
         """A complete HTTP response, in two parts."""
         assert isinstance(response.body, bytes)
-        if response.content_type is JSON and not response.headers:
-            lines = self._json_head % len(response.body)
-        else:
-            lines = b"".join([b"%b: %b\r\n" % header for header in self._headers(response)])
-        return _STATUS_LINES[response.status] + lines, b"\r\n" + response.body
+        lines = b"".join([b"%b: %b\r\n" % header for header in self._headers(response)])
+        return STATUS_LINE[response.status] + lines, b"\r\n" + response.body
 
     def _keep(self, url: bytes, response: Response, message: tuple[bytes, bytes]) -> None:
         """Cache an answer until the next snapshot; there are too many names that do not exist to cache errors."""
@@ -128,18 +109,18 @@ class App:
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
         method, path, raw_path = scope["method"], scope["path"], scope["raw_path"].decode("latin-1")
         try:
-            match = self._router.find(split_path(raw_path))
+            match = _ROUTER.find(split_path(raw_path))
             if match is None:
                 return self._redirect_or_404(method, raw_path, scope["query_string"].decode("latin-1"))
-            endpoint, params = match
-            handler = endpoint.handlers.get(method)
+            handlers, params = ROUTES[match[0]], match[1]
+            handler = handlers.get(method)
             if handler is None:
-                allow = ("Allow", ", ".join(sorted({*endpoint.handlers, "OPTIONS"})))
+                allow = ("Allow", ", ".join(sorted({*handlers, "OPTIONS"})))
                 if method == "OPTIONS":
                     return Response(200, b"", JSON, (allow,))
                 return plain_error(405, "method not allowed", allow)
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            denied = self._deny(handler, headers.get("authorization"), path)
+            denied = self._deny(handler, headers.get("authorization", ""), path)
             if denied is not None:
                 return denied
             body = await _read_body(receive) if method in ("POST", "PUT") else b""
@@ -147,14 +128,12 @@ class App:
             return await self._call(handler, request, scope["raw_path"], is_plain=not scope["query_string"])
         except RequestError as failure:
             return error(path, failure.status, str(failure))
-        except _DisconnectedError:
-            return Response(400, b"")
         except Exception:
             log.exception("%s %s", method, raw_path)
             return error(path, 500, "internal error; see the server's log")
 
     async def _call(self, handler: Handler, request: Request, url: bytes, *, is_plain: bool) -> Response:
-        if not handler.is_slow:
+        if handler.is_fast:
             return handler.answer(self._api, request)
         index = self._api.index
         response = await asyncio.get_running_loop().run_in_executor(self._threads, handler.answer, self._api, request)
@@ -166,17 +145,17 @@ class App:
     def _redirect_or_404(self, method: str, raw_path: str, query: str) -> Response:
         """Redirect an unnormalized path to its normal form, if that exists."""
         normal = normalize_path(raw_path)
-        if normal == raw_path or self._router.find(split_path(normal)) is None:
+        if normal == raw_path or _ROUTER.find(split_path(normal)) is None:
             return plain_error(404, "invalid request type")
         status = 301 if method == "GET" else 308
         location = f"{normal}?{query}" if query else normal
         return plain_error(status, HTTPStatus(status).phrase.lower(), ("Location", location))
 
-    def _deny(self, handler: Handler, authorization: str | None, path: str) -> Response | None:
+    def _deny(self, handler: Handler, authorization: str, path: str) -> Response | None:
         """The response to a client that may not call the handler; None if it may."""
-        if handler.is_public or self._guard.is_open:
+        if handler.is_public:
             return None
-        role = self._guard.role_of(authorization.encode("latin-1") if authorization is not None else None)
+        role = self._guard.role_of(authorization.encode("latin-1"))
         if role is None:
             return error(path, 401, "authentication required: a bearer token, or a name and password", *_CHALLENGES)
         if handler.is_admin and role is not Role.ADMIN:
@@ -211,6 +190,16 @@ class App:
                 yield part
 
 
+@lru_cache(MAX_KNOWN_URLS)
+def _resolve(url: bytes) -> tuple[Handler, Request]:
+    """The handler and request of a GET; remembered, as clients repeat their requests."""
+    path = url.decode("ascii")
+    match = _ROUTER.find(split_path(path))
+    if match is None:
+        raise RequestError("not found", 404)
+    return ROUTES[match[0]]["GET"], Request("GET", unquote(path), match[1])
+
+
 def _take(parts: Parts) -> list[bytes | memoryview]:
     return list(islice(parts, PARTS_AHEAD))
 
@@ -220,16 +209,12 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-class _DisconnectedError(Exception):
-    pass
-
-
 async def _read_body(receive: Receive) -> bytes:
     body = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _DisconnectedError
+            raise RequestError("the client has gone")
         body += bytes(message.get("body", b""))
         if len(body) > MAX_BODY_BYTES:
             raise RequestError("the body is too large", 413)

@@ -1,4 +1,4 @@
-"""The dashboard's files, as they were built: kept in memory, compressed once."""
+"""Web pages: the dashboard's files as they were built, kept in memory and compressed once; the page about the API."""
 
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,9 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_DOCS = Path(__file__).parent / "docs.html"
+"""The page at /docs, made by the browser from the OpenAPI description; it loads nothing from other hosts."""
+_DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 _HTML = "text/html; charset=utf-8"
 _TYPES = {
     ".html": _HTML,
@@ -49,3 +52,8 @@ def asset(_api: Api, request: Request) -> Response:
         raise RequestError("file not found", 404)
     headers = (("Cache-Control", "public, max-age=31536000, immutable"), ("X-Content-Type-Options", "nosniff"))
     return files()[name].response(request, _TYPES[Path(name).suffix], headers)
+
+
+def docs(_api: Api, _request: Request) -> Response:
+    """Get a page to browse this API with."""
+    return Response(200, _DOCS.read_bytes(), _HTML, (("Content-Security-Policy", _DOCS_POLICY),))

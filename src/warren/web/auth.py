@@ -27,9 +27,11 @@ class Guard:
         """The role of the client that sent this header; None if it has none."""
         if self.is_open:
             return Role.ADMIN
-        credentials = _credentials(authorization or b"")
-        if credentials is None:
+        offered = _parse(authorization or b"")
+        if offered is None:
             return None
+        user, secret = offered
+        credentials = identity() if user is None else identity(user), digest_of(secret)
         role = 0
         # Every entry is compared, and both parts of it, so that the time taken reveals nothing about any of them.
         for entry in self._entries:
@@ -41,33 +43,23 @@ class Guard:
 
 def user_of(authorization: bytes) -> str | None:
     """The user name of basic authentication; None for any other."""
-    basic = _basic(authorization)
+    user, _ = _parse(authorization) or (None, b"")
     try:
-        return basic[0].decode() if basic else None
+        return user.decode() if user is not None else None
     except UnicodeDecodeError:
         return None
 
 
-def _credentials(authorization: bytes) -> tuple[bytes, bytes] | None:
-    """Digests of the user and the secret that a header offers."""
-    scheme, value = _split(authorization)
-    if scheme == b"bearer" and value:
-        return identity(), digest_of(value)
-    basic = _basic(authorization)
-    return (identity(basic[0]), digest_of(basic[1])) if basic else None
-
-
-def _basic(authorization: bytes) -> tuple[bytes, bytes] | None:
-    scheme, value = _split(authorization)
-    if scheme != b"basic":
+def _parse(authorization: bytes) -> tuple[bytes | None, bytes] | None:
+    """The user and password that a header offers, or None and a bearer token; None if it offers neither."""
+    scheme, _, value = authorization.strip().partition(b" ")
+    value = value.strip()
+    if scheme.lower() == b"bearer" and value:
+        return None, value
+    if scheme.lower() != b"basic":
         return None
     try:
         user, colon, password = b64decode(value, validate=True).partition(b":")
     except binascii.Error:
         return None
     return (user, password) if colon else None
-
-
-def _split(authorization: bytes) -> tuple[bytes, bytes]:
-    scheme, _, value = authorization.strip().partition(b" ")
-    return scheme.lower(), value.strip()

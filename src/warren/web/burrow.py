@@ -1,23 +1,24 @@
 """Burrow's own paths: clusters, topics, and consumer groups with their windows and verdicts."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import Raw
 
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.requests import RequestKind
+from warren.snapshot.status import Slot
+from warren.web.answers.groups import PartitionWindow
 from warren.web.api import Api
-from warren.web.go_json import dumps
-from warren.web.http import Request, Response
-from warren.web.index import Index
-from warren.web.responses import HOST_JSON, success
+from warren.web.http import Request, Response, known, success
 from warren.web.status_json import group_status, not_found
 
 log = logging.getLogger(__name__)
 
-_NO_WINDOW: dict[str, Any] = {"offsets": [], "owner": "", "client_id": "", "current-lag": 0}
+_NO_WINDOW = PartitionWindow([], "", "", 0)
 
 
 def clusters(api: Api, request: Request) -> Response:
@@ -55,44 +56,32 @@ def consumers(api: Api, request: Request) -> Response:
 
 def consumer(api: Api, request: Request) -> Response:
     """Get the windows of a group."""
-    windows = _windows(api.index, request.params["cluster"], request.params["consumer"])
-    if windows is None:
-        raise RequestError("cluster or consumer not found", 404)
-    return success(request, "consumer detail returned", topics=windows)
-
-
-def _windows(index: Index, cluster: str, group: str) -> dict[str, Any] | None:
-    """The windows of a group by topic, read from the snapshot and padded with nulls as Burrow's rings are."""
+    index, cluster, group = api.index, request.params["cluster"], request.params["consumer"]
     group_row = index.group_row(cluster, group)
     stored = index.snapshot.group(cluster, group) if index.snapshot and group_row is not None else None
     if index.snapshot is None or group_row is None or stored is None:
-        return None
+        raise RequestError("cluster or consumer not found", 404)
     # Partitions of these topics that the group never committed to are listed as well.
     partitions = index.topic_sizes(group_row)
-    topics: dict[str, list[dict[str, Any]]] = {}
+    topics: dict[str, list[PartitionWindow]] = {}
     for row in stored[1].to_pylist():
         windows = topics.setdefault(row["topic"], [_NO_WINDOW] * partitions.get(row["topic"], 0))
         windows.extend([_NO_WINDOW] * (row["partition"] + 1 - len(windows)))
         windows[row["partition"]] = _window(row, index.snapshot.manifest.intervals)
-    return topics
+    return success(request, "consumer detail returned", topics=topics)
 
 
-def _window(row: dict[str, Any], intervals: int) -> dict[str, Any]:
+def _window(row: dict[str, Any], intervals: int) -> PartitionWindow:
+    """A window, padded with nulls as Burrow's rings are."""
     slots = window_slots(row)
-    return {
-        "offsets": [None] * (intervals - len(slots)) + slots if slots else [],
-        "owner": row["owner"] or "",
-        "client_id": row["client_id"] or "",
-        "current-lag": max(row["current_lag"], 0),
-    }
+    padded = [*[None] * (intervals - len(slots)), *slots] if slots else []
+    return PartitionWindow(padded, row["owner"] or "", row["client_id"] or "", max(row["current_lag"], 0))
 
 
-def window_slots(row: dict[str, Any]) -> list[dict[str, Any] | None]:
+def window_slots(row: dict[str, Any]) -> list[Slot]:
     """The slots of a partition's window, oldest first."""
-    return [
-        {"offset": offset, "timestamp": at, "observedAt": at // 1000 * 1000, "lag": None if lag == UNKNOWN else lag}
-        for offset, at, lag in zip(row["offsets"], row["times_ms"], row["lags"], strict=True)
-    ]
+    commits = zip(row["offsets"], row["times_ms"], row["lags"], strict=True)
+    return [Slot(offset, at_ms, at_ms // 1000 * 1000, known(lag)) for offset, at_ms, lag in commits]
 
 
 def status(api: Api, request: Request) -> Response:
@@ -109,12 +98,8 @@ def _status(api: Api, request: Request, *, show_all: bool) -> Response:
     cluster, group = request.params["cluster"], request.params["consumer"]
     group_row = api.index.group_row(cluster, group)
     shown = not_found(cluster, group) if group_row is None else group_status(api.index, group_row, show_all=show_all)
-    body = b'{"error":false,"message":"consumer status returned","status":%b,"request":{"url":%b,"host":%b}}' % (
-        shown,
-        dumps(request.path),
-        HOST_JSON,
-    )
-    return Response(404 if group_row is None else 200, body)
+    response = success(request, "consumer status returned", status=Raw(shown))
+    return replace(response, status=404) if group_row is None else response
 
 
 def delete(api: Api, request: Request) -> Response:
@@ -123,5 +108,5 @@ def delete(api: Api, request: Request) -> Response:
     if cluster in api.config.clusters:
         api.requests.ask(RequestKind.DELETE, api.clock_ms(), cluster=cluster, group=group, topic=topic)
         log.info("deletion requested: group %s%s of cluster %s", group, f", topic {topic}" if topic else "", cluster)
-        api.follower.refresh()
+        api.follower.poll()
     return success(request, "consumer group removed")

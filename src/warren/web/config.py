@@ -1,21 +1,24 @@
-"""The configuration as Burrow shows it, field by field and in its order, without secrets."""
+"""The configuration as Burrow shows it, field by field and in its order, without secrets; and the types of that."""
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
+from msgspec import UNSET, Struct, UnsetType, defstruct
+
+from warren.config.general import General, Logging
+from warren.config.http import HttpServer
 from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
 from warren.config.load import Config
-from warren.config.notifiers import Notifier
+from warren.config.notifiers import Notifier, ZooKeeper
 from warren.config.pipeline import Evaluator, Storage
 from warren.config.section import keys_of
+from warren.config.security import Iam, Sasl, Tls
 from warren.errors import RequestError
 from warren.web.api import Api
 from warren.web.go_json import dumps
-from warren.web.http import Request, Response
-from warren.web.responses import request_info, success
+from warren.web.http import HOST, Request, RequestInfo, Response, success
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,6 +30,82 @@ _HIDDEN = "*****"
 _KAFKA_VERSION = "2.8.0"
 """Burrow's default."""
 _NO_ZOOKEEPER: Answer = {"servers": None, "timeout": 0, "root-path": ""}
+_EVERY_NOTIFIER = "class_name group_allowlist interval threshold"
+_TEMPLATES = "template_open template_close extra send_close"
+_BURROW_FIELDS = {
+    General: "pidfile stdout_logfile access_control_allow_origin",
+    Logging: "filename max_size max_backups max_age use_local_time use_compression level",
+    ZooKeeper: "servers timeout root_path",
+    HttpServer: "address tls timeout",
+    Tls: "name noverify certfile keyfile cafile",
+    Sasl: "name handshake_first username",
+    Iam: "name",
+    ClientProfile: "name client_id kafka_version tls sasl",
+    Storage: "class_name intervals min_distance group_allowlist expire_group",
+    Evaluator: "class_name expire_cache",
+    Cluster: "class_name servers client_profile topic_refresh offset_refresh",
+    Consumer: "class_name cluster servers group_allowlist zookeeper_path zookeeper_timeout client_profile "
+    "offsets_topic start_latest",
+    Notifier: f"{_EVERY_NOTIFIER} {_TEMPLATES}",
+}
+"""Burrow's fields of each section, in its order and named as attributes."""
+_NOTIFIER_FIELDS = {
+    "http": f"{_EVERY_NOTIFIER} timeout keepalive url_open url_close method_open method_close {_TEMPLATES} "
+    "extra_ca noverify",
+    "email": f"{_EVERY_NOTIFIER} {_TEMPLATES} server port auth_type username from_ to extra_ca noverify",
+}
+"""Burrow's fields of a notifier, for the classes that have more than every notifier."""
+
+
+def _key(attribute: str) -> str:
+    """The key of an attribute."""
+    return attribute.rstrip("_").replace("_", "-")
+
+
+def _answer(section: "type[DataclassInstance]", *, has_others: bool = True, **typed: Any) -> type[Struct]:  # noqa: ANN401
+    """The type of a section's answer: Burrow's fields, and optionally all other keys that are not secret.
+
+    The types of Burrow's fields are those of the section, unless they are given.
+    """
+    hints = get_type_hints(section)
+    types = {name: typed.pop(name, _shown(hints.get(name, str))) for name in _BURROW_FIELDS[section].split()} | typed
+    for key in keys_of(section).values() if has_others else ():
+        hint = hints[key.attribute]
+        is_hidden = key.check.is_secret and _shown(hint) is str
+        if not is_hidden:
+            types.setdefault(key.attribute, str | UnsetType if hint in _PATHS else hint | UnsetType)
+    may_be_unset = {name: UnsetType in getattr(hint, "__args__", ()) for name, hint in types.items()}
+    fields = [(name, hint, UNSET) if may_be_unset[name] else (name, hint) for name, hint in types.items()]
+    return defstruct(f"{section.__name__}Config", fields, kw_only=True, rename=_key)
+
+
+_PATHS = (Path, Path | None)
+
+
+def _shown(hint: Any) -> Any:  # noqa: ANN401
+    """The type of a value as Burrow shows it: a text that is missing is empty."""
+    return str if hint in (*_PATHS, str | None, ClassVar[str]) else hint
+
+
+GENERAL = _answer(General, has_others=False)
+LOGGING = _answer(Logging, has_others=False, max_size=int, max_backups=int, max_age=int, use_local_time=bool)
+ZOOKEEPER = _answer(ZooKeeper, has_others=False, servers=list[str] | None)
+HTTP_SERVER = _answer(HttpServer, has_others=False)
+_PROFILE = _answer(ClientProfile, tls=_answer(Tls) | None, sasl=_answer(Sasl) | None, iam=_answer(Iam) | UnsetType)
+# Burrow shows the switch `noverify` as text.
+_NOTIFIER = _answer(
+    Notifier, extra=dict[str, str], send_close=bool, url_open=str | UnsetType, url_close=str | UnsetType,
+    noverify=bool | str | UnsetType,
+)  # fmt: skip
+
+MODULES = {
+    "storage": _answer(Storage),
+    "evaluator": _answer(Evaluator),
+    "cluster": _answer(Cluster, client_profile=_PROFILE),
+    "consumer": _answer(Consumer, zookeeper_timeout=int, client_profile=_PROFILE),
+    "notifier": _NOTIFIER,
+}
+"""The answer about one section, by the kind of the section."""
 
 
 def main(api: Api, request: Request) -> Response:
@@ -43,7 +122,7 @@ def modules(api: Api, request: Request) -> Response:
 
 def _envelope_first(request: Request, message: str, fields: Answer) -> Response:
     """An answer whose `request` comes before its fields, as Burrow has it here."""
-    envelope = {"error": False, "message": message, "request": request_info(request.path)}
+    envelope = {"error": False, "message": message, "request": RequestInfo(request.path, HOST)}
     return Response(200, dumps({**envelope, **fields}))
 
 
@@ -66,22 +145,18 @@ def _module(api: Api, request: Request, kind: str, name: str) -> Response:
 
 def main_config(config: Config) -> Answer:
     """The sections that are not modules."""
-    logging, zookeeper = config.logging, config.zookeeper
+    logging = config.logging
     return {
-        "general": _fields(config.general, "pidfile stdout_logfile access_control_allow_origin"),
-        "logging": {
-            "filename": _value(logging.filename),
-            "max-size": logging.maxsize,
-            "max-backups": logging.maxbackups,
-            "max-age": logging.maxage,
-            "use-local-time": logging.use_localtime,
-            "use-compression": logging.use_compression,
-            "level": logging.level,
-        },
-        "zookeeper": _fields(zookeeper, "servers timeout root_path") if zookeeper else dict(_NO_ZOOKEEPER),
-        "httpserver": {
-            name: _fields(server, "address tls timeout") for name, server in sorted(config.listeners.items())
-        },
+        "general": _fields(config.general),
+        "logging": _fields(
+            logging,
+            max_size=logging.maxsize,
+            max_backups=logging.maxbackups,
+            max_age=logging.maxage,
+            use_local_time=logging.use_localtime,
+        ),
+        "zookeeper": _fields(config.zookeeper) if config.zookeeper else _NO_ZOOKEEPER,
+        "httpserver": {name: _fields(server) for name, server in sorted(config.listeners.items())},
     }
 
 
@@ -92,11 +167,21 @@ def module_names(config: Config, kind: str) -> list[str]:
 
 def module_detail(config: Config, kind: str, name: str) -> Answer | None:
     """The fields of a module; None if there is none of that name."""
-    module = _modules(config, kind).get(name)
-    if module is None:
-        return None
-    answer = _burrow_fields(config, module)
-    return answer | _other_keys(module, but=answer.keys() | {"extras"})
+    match _modules(config, kind).get(name):
+        case None:
+            return None
+        case Cluster() as cluster:
+            return _section(cluster, client_profile=_profile(config, config.profile_of(cluster)))
+        case Consumer() as consumer:
+            profile = _profile(config, config.profile_of(consumer))
+            return _section(consumer, zookeeper_path="", zookeeper_timeout=0, client_profile=profile)
+        case ZooKeeperConsumer() as consumer:
+            none = {"client_profile": _profile(config, None), "offsets_topic": "", "start_latest": False}
+            return _section(consumer, _BURROW_FIELDS[Consumer], **none)
+        case Notifier() as notifier:
+            return _notifier(notifier)
+        case module:
+            return _section(module)
 
 
 def _modules(config: Config, kind: str) -> Mapping[str, Module]:
@@ -111,78 +196,49 @@ def _modules(config: Config, kind: str) -> Mapping[str, Module]:
     return modules[kind]
 
 
-def _burrow_fields(config: Config, module: Module) -> Answer:
-    match module:
-        case Storage():
-            return _fields(module, "class_name intervals min_distance group_allowlist expire_group")
-        case Evaluator():
-            return _fields(module, "class_name expire_cache")
-        case Cluster():
-            profile: Answer = {"client-profile": _profile(config, config.profile_of(module))}
-            return _fields(module, "class_name servers") | profile | _fields(module, "topic_refresh offset_refresh")
-        case Notifier():
-            return _notifier(module)
-        case _:
-            return _consumer(config, module)
-
-
-def _consumer(config: Config, consumer: Consumer | ZooKeeperConsumer) -> Answer:
-    answer = _fields(consumer, "class_name cluster servers group_allowlist")
-    if isinstance(consumer, ZooKeeperConsumer):
-        answer |= _fields(consumer, "zookeeper_path zookeeper_timeout")
-        return answer | {"client-profile": _profile(config, None), "offsets-topic": "", "start-latest": False}
-    answer |= {"zookeeper-path": "", "zookeeper-timeout": 0}
-    answer |= {"client-profile": _profile(config, config.profile_of(consumer))}
-    return answer | _fields(consumer, "offsets_topic start_latest")
-
-
 def _profile(config: Config, profile: ClientProfile | None) -> Answer:
     if profile is None:
         return {"name": "", "client-id": "", "kafka-version": "", "tls": None, "sasl": None}
     tls, sasl = config.tls.get(profile.tls or ""), config.sasl.get(profile.sasl or "")
-    iam = config.iam.get(profile.iam or "")
-    answer = _fields(profile, "name client_id") | {
-        "kafka-version": profile.kafka_version or _KAFKA_VERSION,
-        "tls": _fields(tls, "name noverify certfile keyfile cafile") if tls else None,
-        "sasl": _section(sasl, "name handshake_first username") if sasl else None,
-    }
-    answer |= _other_keys(profile, but=answer.keys() | {"iam"})
-    return answer | ({"iam": _section(iam, "name")} if iam else {})
+    answer = _section(profile, kafka_version=profile.kafka_version or _KAFKA_VERSION)
+    answer |= {"tls": _section(tls) if tls else None, "sasl": _section(sasl) if sasl else None}
+    return answer | ({"iam": _section(config.iam[profile.iam])} if profile.iam else {})
 
 
 def _notifier(notifier: Notifier) -> Answer:
-    common = _fields(notifier, "class_name group_allowlist interval threshold")
-    templates: Answer = _fields(notifier, "template_open template_close") | {
-        "extra": _masked(notifier.extras),
-        "send-close": notifier.wants_close,
-    }
-    # Burrow shows this boolean as text.
-    tls: Answer = {"extra-ca": _value(notifier.extra_ca), "noverify": "true" if notifier.noverify else ""}
-    if notifier.class_name == "http":
-        is_closing = notifier.wants_close or notifier.method_close != Notifier.method_close
-        http: Answer = _fields(notifier, "timeout keepalive") | {
-            "url-open": _scheme_and_host(notifier.url_open),
-            "url-close": _scheme_and_host(notifier.url_close),
-            "method-open": notifier.method_open,
-            "method-close": notifier.method_close if is_closing else "",
-        }
-        return common | http | templates | tls
-    if notifier.class_name == "email":
-        email = _fields(notifier, "server") | {"port": notifier.port or 0}
-        email |= _fields(notifier, "auth_type username") | {"from": _value(notifier.from_)} | _fields(notifier, "to")
-        return common | templates | email | tls
-    return common | templates
+    is_closing = notifier.wants_close or notifier.method_close != Notifier.method_close
+    answer = _section(
+        notifier,
+        _NOTIFIER_FIELDS.get(notifier.class_name),
+        extra=_masked(notifier.extras),
+        send_close=notifier.wants_close,
+        url_open=_scheme_and_host(notifier.url_open),
+        url_close=_scheme_and_host(notifier.url_close),
+        method_close=notifier.method_close if is_closing else "",
+        port=notifier.port or 0,
+        # Burrow shows this boolean as text.
+        noverify="true" if notifier.noverify else "",
+    )
+    answer.pop("extras", None)
+    return answer
 
 
-def _section(section: "DataclassInstance", names: str) -> Answer:
-    """Burrow's fields of a section, then the other keys that the file sets."""
-    answer = _fields(section, names)
-    return answer | _other_keys(section, but=answer.keys())
+def _section(section: "DataclassInstance", names: str | None = None, **given: object) -> Answer:
+    """Burrow's fields of a section, then the other keys that the file sets; of secrets only the names of their keys."""
+    answer = _fields(section, names, **given)
+    for key in keys_of(type(section)).values():
+        value = getattr(section, key.attribute)
+        is_shown = not key.check.is_secret or isinstance(value, Mapping)
+        # A default that is no attribute of the class is an empty mapping.
+        if is_shown and value != getattr(type(section), key.attribute, {}):
+            answer.setdefault(key.name, _masked(value) if key.check.is_secret else _value(value))
+    return answer
 
 
-def _fields(section: "DataclassInstance", names: str) -> Answer:
-    """Fields of a section, by the names of its attributes."""
-    return {name.replace("_", "-"): _value(getattr(section, name)) for name in names.split()}
+def _fields(section: "DataclassInstance", names: str | None = None, **given: object) -> Answer:
+    """Burrow's fields of a section, or those of these names: given, or as the section has them."""
+    attributes = (names or _BURROW_FIELDS[type(section)]).split()
+    return {_key(name): given[name] if name in given else _value(getattr(section, name)) for name in attributes}
 
 
 def _value(value: object) -> object:
@@ -190,24 +246,6 @@ def _value(value: object) -> object:
     if value is None or isinstance(value, Path):
         return str(value or "")
     return list(value) if isinstance(value, tuple) else value
-
-
-def _other_keys(section: "DataclassInstance", but: Collection[str] = ()) -> Answer:
-    """The keys that Burrow does not show, if the file sets them; of secrets only the names of their keys."""
-    defaults = {
-        attribute.name: attribute.default if attribute.default_factory is MISSING else attribute.default_factory()
-        for attribute in fields(section)
-    }
-    answer: Answer = {}
-    for key in keys_of(type(section)).values():
-        value = getattr(section, key.attribute)
-        if key.name in but or value == defaults[key.attribute]:
-            continue
-        if not key.check.is_secret:
-            answer[key.name] = str(value) if isinstance(value, Path) else value
-        elif isinstance(value, Mapping):
-            answer[key.name] = _masked(value)
-    return answer
 
 
 def _masked(secrets: Mapping[str, str]) -> Answer:

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from warren.web.go_json import dumps
 from warren.web.http import JSON
@@ -15,22 +13,12 @@ MAX_HEAD_BYTES = 32_768
 FastAnswer = Callable[[bytes], tuple[bytes, bytes] | None]
 """Gives the whole response to a GET, in two parts between which headers go; None if it has to go through ASGI."""
 
-_header_lines: tuple[object, bytes] = (None, b"")
-
-
-def _lines(state: ServerState) -> bytes:
-    """The headers of every response; the date among them changes every second."""
-    global _header_lines  # noqa: PLW0603 - shared by all connections of the process
-    if _header_lines[0] is not state.default_headers:
-        _header_lines = state.default_headers, b"".join([b"%b: %b\r\n" % header for header in state.default_headers])
-    return _header_lines[1]
-
 
 class _HeadTooLargeError(Exception):
     pass
 
 
-class Connection(HttpToolsProtocol):
+class LimitedConnection(HttpToolsProtocol):
     """A connection that is closed if its client is too slow or sends too much."""
 
     timeout_s = 300.0
@@ -68,7 +56,8 @@ class Connection(HttpToolsProtocol):
             raise _HeadTooLargeError
         if self._may_be_fast() and (answer := self.fast_answer(self.url)) is not None:
             self._is_answered = True
-            self.transport.write(_lines(self.server_state).join(answer))
+            lines = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
+            self.transport.write(lines.join(answer))
             return
         super().on_headers_complete()
 
@@ -129,7 +118,6 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         body = dumps({"error": True, "message": message, "result": {}}) + b"\n"
-        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
-        head += f"Content-Type: {JSON}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        self.transport.write(head.encode() + body)
+        head = f"Content-Type: {JSON}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + head.encode() + body)
         self.transport.close()

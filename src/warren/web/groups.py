@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import UNSET
 
+from warren.domain.arrays import Ints
 from warren.domain.status import Status
-from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
-from warren.snapshot.reader import status_name
+from warren.snapshot.reader import Snapshot, status_name
+from warren.web.answers.clusters import ClusterSummary
+from warren.web.answers.groups import GroupColumns, GroupExplanation, PartitionExplanation
 from warren.web.api import Api
 from warren.web.burrow import window_slots
 from warren.web.go_json import dumps, to_number
-from warren.web.http import CachedBody, Request, Response
+from warren.web.http import HOST, CachedBody, Request, RequestInfo, Response, known, success, to_answer
 from warren.web.index import Index
-from warren.web.responses import request_info, success
 from warren.web.status_json import group_status
-from warren.web.topic_runs import Ints
 
 GROUPS_PER_PART = 200
 MAX_GROUPS = 1_000_000
@@ -49,26 +50,24 @@ def _columns(index: Index, topic: str = "") -> bytes:
     rows = index.group_rows_of(topic) if topic else np.arange(len(index.group_names))
     now_ms = snapshot.manifest.now_ms if snapshot else 0
     lag = columns["totallag"]
-    groups = {
-        "sequence": snapshot.manifest.sequence if snapshot else None,
-        "judged_at": now_ms or None,
-        "clusters": index.clusters,
-        "cluster": index.group_cluster[rows].tolist(),
-        "group": index.group_names.take(pa.array(rows)).to_pylist(),
-        "status": [_STATUS_NAMES[code] for code in columns["status"][rows].tolist()],
-        "totallag": lag[rows].tolist(),
-        "maxlag": columns["maxlag"][rows].tolist(),
-        "since": columns["since_ms"][rows].tolist(),
-        "partitions": index.partition_count[rows].tolist(),
-        "growth": np.round(recent.growth(lag, now_ms)[rows], 2).tolist(),
-        "spark": recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
-        # Reserved for the lag in seconds and the time at which a group will have caught up.
-        "seconds": None,
-        "forecast": None,
-    }
-    return dumps(
-        {"error": False, "message": "groups returned", "groups": groups, "request": request_info("/v3/groups")}
+    groups = GroupColumns(
+        sequence=snapshot.manifest.sequence if snapshot else None,
+        judged_at=now_ms or None,
+        clusters=index.clusters,
+        cluster=index.group_cluster[rows].tolist(),
+        group=index.group_names.take(pa.array(rows)).to_pylist(),
+        status=[_STATUS_NAMES[code] for code in columns["status"][rows].tolist()],
+        totallag=lag[rows].tolist(),
+        maxlag=columns["maxlag"][rows].tolist(),
+        since=columns["since_ms"][rows].tolist(),
+        partitions=index.partition_count[rows].tolist(),
+        growth=np.round(recent.growth(lag, now_ms)[rows], 2).tolist(),
+        spark=recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
+        seconds=None,
+        forecast=None,
     )
+    info = RequestInfo("/v3/groups", HOST)
+    return dumps({"error": False, "message": "groups returned", "groups": groups, "request": info})
 
 
 def cluster_lag(api: Api, request: Request) -> Response:
@@ -95,7 +94,7 @@ def _parts(index: Index, page: Ints, head: object, path: str, *, show_all: bool)
         rows = page[start : start + GROUPS_PER_PART].tolist()
         groups = b",".join([group_status(index, row, show_all=show_all) for row in rows])
         yield b"," + groups if start else groups
-    yield b'],"request":' + dumps(request_info(path)) + b"}"
+    yield b'],"request":' + dumps(RequestInfo(path, HOST)) + b"}"
 
 
 def _select(index: Index, cluster: str, request: Request) -> Ints:
@@ -127,22 +126,12 @@ def _regex(pattern: str) -> str:
     return "".join(wildcards.get(character) or re.escape(character) for character in pattern)
 
 
-def cluster_summary(index: Index, cluster: str) -> dict[str, object]:
+def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
     """A cluster as a whole: its status, its lag, and the numbers of groups and partitions by status."""
     state = index.snapshot.manifest.clusters.get(cluster) if index.snapshot else None
     if state is None or index.snapshot is None:
-        return {"name": cluster, "status": Status.NOTFOUND.name, "totallag": 0, "groups": {}, "partitions": {}}
-    return {
-        "name": cluster,
-        "status": state.worst_status,
-        "totallag": state.totallag,
-        "groups": dict(state.groups_by_status),
-        "partitions": dict(state.partitions_by_status),
-        "unknown_since": state.unknown_since_ms,
-        "error_message": state.error,
-        "catching_up": state.is_catching_up,
-        "judged_at": index.snapshot.manifest.now_ms,
-    }
+        return ClusterSummary(cluster, Status.NOTFOUND.name, 0, {}, {})
+    return to_answer(ClusterSummary, state, name=cluster, judged_at=index.snapshot.manifest.now_ms)
 
 
 def explain(api: Api, request: Request) -> Response:
@@ -159,35 +148,29 @@ def explain(api: Api, request: Request) -> Response:
     if number is not None:
         partitions = partitions.filter(pc.equal(partitions["partition"], number))
     state = snapshot.manifest.clusters.get(cluster)
-    explanation = {
-        "cluster": cluster,
-        "group": group,
-        "status": status_name(row["status"]),
-        "since": row["since_ms"],
-        "judged_at": snapshot.manifest.now_ms,
-        "unknown_since": state.unknown_since_ms if state else None,
-        "totallag": row["totallag"],
-        "partitions": [
-            {
-                "topic": partition["topic"],
-                "partition": partition["partition"],
-                "owner": partition["owner"] or "",
-                "client_id": partition["client_id"] or "",
-                "status": _STATUS_NAMES[partition["status"]],
-                "since": partition["since_ms"],
-                "reason": snapshot.reason(partition),
-                "committed": _known(partition["committed_offset"]),
-                "head": _known(partition["head"]),
-                "log_start": _known(partition["log_start"]),
-                "current_lag": _known(partition["current_lag"]),
-                "complete": to_number(partition["complete"]),
-                **({"window": window_slots(partition)} if number is not None else {}),
-            }
+    explanation = to_answer(
+        GroupExplanation,
+        row,
+        status=status_name(row["status"]),
+        judged_at=snapshot.manifest.now_ms,
+        unknown_since=state.unknown_since_ms if state else None,
+        partitions=[
+            _explain_partition(snapshot, partition, has_window=number is not None)
             for partition in partitions.to_pylist()
         ],
-    }
+    )
     return success(request, "consumer verdict explained", explanation=explanation)
 
 
-def _known(value: Any) -> int | None:  # noqa: ANN401
-    return None if value == UNKNOWN else value
+def _explain_partition(snapshot: Snapshot, partition: dict[str, Any], *, has_window: bool) -> PartitionExplanation:
+    return to_answer(
+        PartitionExplanation,
+        partition,
+        owner=partition["owner"] or "",
+        client_id=partition["client_id"] or "",
+        status=Status(partition["status"]),
+        reason=snapshot.reason(partition),
+        complete=to_number(partition["complete"]),
+        window=window_slots(partition) if has_window else UNSET,
+        **{name: known(partition[name]) for name in ("committed_offset", "head", "log_start", "current_lag")},
+    )

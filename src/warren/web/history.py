@@ -6,8 +6,7 @@ from warren.history.read import cluster_history, group_history
 from warren.web.answers.clusters import ClusterHistoryColumns, ClusterHistoryPoint
 from warren.web.answers.groups import GroupHistoryPoint
 from warren.web.api import Api
-from warren.web.http import Request, Response
-from warren.web.responses import success
+from warren.web.http import Request, Response, success, to_answer
 
 MAX_HOURS = 24 * 3_650
 
@@ -23,11 +22,10 @@ def cluster(api: Api, request: Request) -> Response:
     """Get the lag and the numbers of groups by verdict of a cluster over time."""
     rows = cluster_history(api.data_dir, api.cluster_of(request), _since_ms(api, request)).to_pylist()
     points = [
-        ClusterHistoryPoint(
-            time=row["time_ms"],
-            status=Status(row["worst_status"]).name,
-            known=row["is_known"],
-            totallag=row["totallag"],
+        to_answer(
+            ClusterHistoryPoint,
+            row,
+            worst_status=Status(row["worst_status"]),
             groups={status: row[f"groups_{status.lower()}"] for status in ("OK", "WARN", "ERR")},
         )
         for row in rows
@@ -42,14 +40,7 @@ def group(api: Api, request: Request) -> Response:
     if not rows and api.index.group_row(cluster, group) is None:
         raise RequestError("cluster or consumer not found", 404)
     points = [
-        GroupHistoryPoint(
-            time=row["time_ms"],
-            status=Status(row["status"]).name,
-            worst=Status(row["worst_status"]).name,
-            since=row["since_ms"],
-            totallag=row["totallag"],
-            maxlag=row["maxlag"],
-        )
+        to_answer(GroupHistoryPoint, row, status=Status(row["status"]), worst_status=Status(row["worst_status"]))
         for row in rows
     ]
     return success(request, "consumer history returned", history=points)

@@ -1,13 +1,20 @@
-"""Requests, responses and the routing of paths, independent of the server that carries them."""
+"""Requests, responses in Burrow's envelope, and the routing of paths, independent of the server that carries them."""
 
 import gzip
+import platform
+import posixpath
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from msgspec import Struct
+
+from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.web.go_json import dumps
 
@@ -19,8 +26,9 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+HOST = platform.node()
 
-
+Answer = TypeVar("Answer", bound=Struct)
 Fields = Mapping[str, Any]
 """The types of fields by name."""
 
@@ -66,44 +74,44 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+AnswerFunction = Callable[["Api", Request], Response]
+"""Answers a request; its docstring is the summary in the OpenAPI description."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """The function that answers one method of a path, and how it may be called."""
 
-    answer: "Callable[[Api, Request], Response]"
+    answer: AnswerFunction
     fields: Fields | None = None
     """The fields of its JSON beside `error`, `message` and `request`; None if it answers something else."""
     is_cached: bool = False
     """The answer stays the same until the next snapshot."""
-    is_slow: bool = False
-    """It reads files or computes for long, so it runs in a thread."""
+    is_fast: bool = False
+    """It answers from memory at once; any other runs in a thread."""
     is_admin: bool = False
     """It needs the admin role."""
     is_public: bool = False
     """It needs no authentication."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A path with {names} in it, and its handlers by method."""
-
-    path: str
-    handlers: Mapping[str, Handler]
+Routes = Mapping[str, Mapping[str, Handler]]
+"""The handlers of each path by method; a path may have {names} as segments."""
 
 
 class Router:
-    """Finds the endpoint of a path, segment by segment; a literal segment wins over a {name}."""
+    """Finds the path with {names} that a request's path matches; a literal segment wins over a {name}."""
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, paths: Iterable[str]) -> None:
         self._root: dict[str, Any] = {}
-        for endpoint in endpoints:
+        for path in paths:
             node = self._root
-            for segment in endpoint.path.strip("/").split("/"):
+            for segment in path.strip("/").split("/"):
                 node = node.setdefault("{}" if segment.startswith("{") else segment, {})
-            node["/"] = (endpoint, [part[1:-1] for part in endpoint.path.split("/") if part.startswith("{")])
+            node["/"] = path, names_of(path)
 
-    def find(self, segments: Sequence[str]) -> tuple[Endpoint, dict[str, str]] | None:
-        """The endpoint of a path's unescaped segments, and the values of its {names}."""
+    def find(self, segments: Sequence[str]) -> tuple[str, dict[str, str]] | None:
+        """The path that unescaped segments match, and the values of its {names}."""
         node, values = self._root, []
         for segment in segments:
             if segment in node and segment not in ("/", "{}"):
@@ -115,8 +123,13 @@ class Router:
                 return None
         if "/" not in node:
             return None
-        endpoint, names = node["/"]
-        return endpoint, dict(zip(names, values, strict=True))
+        path, names = node["/"]
+        return path, dict(zip(names, values, strict=True))
+
+
+def names_of(path: str) -> list[str]:
+    """The {names} of a path."""
+    return [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
 
 
 def split_path(raw_path: str) -> list[str]:
@@ -133,13 +146,7 @@ def split_path(raw_path: str) -> list[str]:
 
 def normalize_path(raw_path: str) -> str:
     """A path without empty segments, dot segments and a trailing slash."""
-    segments: list[str] = []
-    for segment in raw_path.split("/"):
-        if segment == "..":
-            segments = segments[:-1]
-        elif segment not in ("", "."):
-            segments.append(segment)
-    return "/" + "/".join(segments)
+    return "/" + posixpath.normpath(f"/{raw_path}").lstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +176,34 @@ def plain_error(status: int, message: str, *headers: tuple[str, str]) -> Respons
     """An error of the server itself, before any lookup: Burrow sends JSON as plain text here."""
     body = dumps({"error": True, "message": message, "result": {}}) + b"\n"
     return Response(status, body, TEXT, (("X-Content-Type-Options", "nosniff"), *headers))
+
+
+def to_answer(answer_type: type[Answer], source: object, **given: object) -> Answer:
+    """An answer whose fields are given, or are the attributes or keys of the same names of a source."""
+    read = source.__getitem__ if isinstance(source, Mapping) else partial(getattr, source)
+    values = {name: given[name] if name in given else read(name) for name in answer_type.__struct_fields__}
+    return answer_type(**{name: value.name if isinstance(value, Status) else value for name, value in values.items()})
+
+
+def known(number: int) -> int | None:
+    """A number of the snapshot; None if it is unknown."""
+    return None if number == UNKNOWN else number
+
+
+class RequestInfo(Struct):
+    """The path that was requested and the host that answers."""
+
+    url: str
+    host: str
+
+
+def success(request: Request, message: str, **fields: object) -> Response:
+    """An answer with the given fields."""
+    info = RequestInfo(request.path, HOST)
+    return Response(200, dumps({"error": False, "message": message, **fields, "request": info}))
+
+
+def error(path: str, status: int, message: str, *headers: tuple[str, str]) -> Response:
+    """An error with its HTTP status."""
+    body = dumps({"error": True, "message": message, "request": RequestInfo(path, HOST)})
+    return Response(status, body, headers=headers)

@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import asdict
-
-from warren.config import Notifier
 from warren.errors import RequestError
-from warren.incidents.model import Incident, Notification, to_columns
+from warren.incidents.model import Incident, to_columns
 from warren.incidents.routing import match_routes
 from warren.incidents.silences import find_silenced
 from warren.incidents.store.operator_actions import read_silences
@@ -31,8 +28,7 @@ from warren.web.answers.incidents import (
     NotifierSummary,
 )
 from warren.web.api import Api
-from warren.web.http import Request, Response
-from warren.web.responses import success
+from warren.web.http import Request, Response, success, to_answer
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 10_000
 MAX_TIME_MS = 2**53
@@ -61,11 +57,12 @@ def incident(api: Api, request: Request) -> Response:
 
 def incident_response(api: Api, request: Request, message: str) -> Response:
     """The incident of a request's path, as it is now."""
-    found = read_incident(api, request)
-    notifications, count = read_notifications(api.data_dir, found.notification_ids, MAX_NOTIFICATIONS)
-    [answer] = _answers(api, [found])
-    messages = [_notification_answer(item) for item in notifications]
-    return success(request, message, incident=IncidentDetail(**asdict(answer), message_count=count, messages=messages))
+    incident = read_incident(api, request)
+    notifications, count = read_notifications(api.data_dir, incident.notification_ids, MAX_NOTIFICATIONS)
+    [summary] = _answers(api, [incident])
+    messages = [to_answer(IncidentMessage, notification) for notification in notifications]
+    detail = to_answer(IncidentDetail, summary, message_count=count, messages=messages)
+    return success(request, message, incident=detail)
 
 
 def read_incident(api: Api, request: Request) -> Incident:
@@ -78,13 +75,12 @@ def read_incident(api: Api, request: Request) -> Incident:
 
 def notifiers(api: Api, request: Request) -> Response:
     """Get whether this Warren notifies, and the deliveries of each notifier."""
-    leadership = read_leadership(api.data_dir, api.clock_ms())
     counts, errors = read_delivery_counts(api.data_dir), read_last_errors(api.data_dir)
-    answers = [
-        _notifier_answer(notifier, counts.get(name, DeliveryCounts()), errors.get(name, ""))
-        for name, notifier in sorted(api.config.notifiers.items())
-    ]
-    duty = LeadershipSummary(state=leadership.state, since=leadership.since_ms, why=leadership.why)
+    answers = []
+    for name, notifier in sorted(api.config.notifiers.items()):
+        given = {"name": name, "class_name": notifier.class_name, "last_error": errors.get(name, "")}
+        answers.append(to_answer(NotifierSummary, counts.get(name, DeliveryCounts()), **given))
+    duty = to_answer(LeadershipSummary, read_leadership(api.data_dir, api.clock_ms()))
     return success(request, "notifiers returned", duty=duty, notifiers=answers)
 
 
@@ -93,61 +89,24 @@ def _answers(api: Api, incidents: Sequence[Incident]) -> list[IncidentSummary]:
     teams = match_routes(api.config.routes, *to_columns(names)).team.tolist()
     silenced = find_silenced(read_silences(api.data_dir, now_ms), now_ms, names)
     return [
-        _incident_answer(incident, team, has_silence=incident.name in silenced)
+        to_answer(
+            IncidentSummary,
+            incident,
+            team=team,
+            acknowledged=_acknowledgement_answer(incident),
+            silenced=incident.name in silenced,
+            changes=[to_answer(IncidentChange, change) for change in incident.changes],
+            told=[
+                IncidentNotifier(name, notified.count, notified.last_ms)
+                for name, notified in sorted(incident.notified.items())
+            ],
+            partitions=[to_answer(IncidentPartition, partition) for partition in incident.partitions],
+        )
         for incident, team in zip(incidents, teams, strict=True)
     ]
 
 
-def _incident_answer(incident: Incident, team: str, *, has_silence: bool) -> IncidentSummary:
-    acknowledged = None
-    if incident.acknowledged_ms is not None:
-        acknowledged = IncidentAcknowledgement(
-            incident.acknowledged_ms, incident.acknowledged_by, incident.acknowledged_why
-        )
-    return IncidentSummary(
-        id=incident.id,
-        cluster=incident.cluster,
-        group=incident.group,
-        team=team,
-        opened=incident.opened_ms,
-        closed=incident.closed_ms,
-        status=incident.status.name,
-        worst=incident.worst.name,
-        acknowledged=acknowledged,
-        silenced=has_silence,
-        changes=[IncidentChange(change.at_ms, change.status.name) for change in incident.changes],
-        told=[
-            IncidentNotifier(name, notified.count, notified.last_ms)
-            for name, notified in sorted(incident.notified.items())
-        ],
-        partition_count=incident.partition_count,
-        partitions=[
-            IncidentPartition(item.topic, item.partition, item.status.name, item.lag) for item in incident.partitions
-        ],
-    )
-
-
-def _notification_answer(notification: Notification) -> IncidentMessage:
-    return IncidentMessage(
-        notifier=notification.notifier,
-        event=notification.event,
-        due=notification.due_ms,
-        sent=notification.sent_ms,
-        given_up=notification.given_up_ms,
-        attempts=notification.attempts,
-        trouble=notification.last_error,
-        why=notification.reason,
-        channel=notification.channel,
-    )
-
-
-def _notifier_answer(notifier: Notifier, counts: DeliveryCounts, last_error: str) -> NotifierSummary:
-    return NotifierSummary(
-        name=notifier.name,
-        class_name=notifier.class_name,
-        waiting=counts.waiting,
-        sent=counts.sent,
-        given_up=counts.given_up,
-        last_sent=counts.last_sent_ms,
-        trouble=last_error,
-    )
+def _acknowledgement_answer(incident: Incident) -> IncidentAcknowledgement | None:
+    if incident.acknowledged_ms is None:
+        return None
+    return IncidentAcknowledgement(incident.acknowledged_ms, incident.acknowledged_by, incident.acknowledged_why)

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.domain.arrays import Codes, Ints
 from warren.history.recent import Recent, nothing_recent
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
 from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS
 from warren.web.status_json import StatusJson
-from warren.web.topic_runs import Codes, Ints, TopicRuns, Topics, find_runs
+from warren.web.topic_runs import TopicRuns, Topics, find_runs
 
 _PARTITION_COLUMNS = (
     "partition", "status", "complete", "current_lag",
@@ -73,10 +74,6 @@ class Index:
     def group_key(self, group_row: int) -> tuple[str, str]:
         """The cluster and name of a group."""
         return self.clusters[self.group_cluster[group_row]], self.group_names[group_row].as_py()
-
-    def rows_of(self, group_row: int) -> tuple[int, int]:
-        """The first row of a group and the row after its last."""
-        return int(self.first_row[group_row]), int(self.first_row[group_row + 1])
 
     def topic_sizes(self, group_row: int) -> dict[str, int]:
         """The topics of a group, and how many partitions are listed of each."""

@@ -6,18 +6,22 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints
 from warren.domain.status import Status
-from warren.domain.text_columns import as_text, bytes_of, joined
+from warren.domain.text_columns import as_text, bytes_of, joined, replace_matching
 from warren.domain.windows import UNKNOWN
 from warren.web.index import Index
-from warren.web.topic_runs import Ints
+
+Labels = tuple[pa.StringArray, pa.StringArray | str]
+"""What precedes and what follows the partition number in the samples of each run."""
 
 ROWS_PER_PART = 32_768
 """Parts of a few megabytes: one is built while the one before is sent."""
 
+LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+"""Characters of label values that the text format escapes."""
 _STATUS = pa.array([str(int(status)) for status in Status])
 
 
@@ -35,21 +39,20 @@ def partition_families(index: Index) -> Iterator[Family]:
     """The metrics of the partitions of groups."""
     samples = _PartitionSamples(index)
     columns = index.columns
-    full_windows = np.flatnonzero(columns["complete"] == 1.0)
+    lag, full_windows = columns["current_lag"], np.flatnonzero(columns["complete"] == 1.0)
     name = "burrow_kafka_consumer_current_offset"
     help_text = "Last offset that a group committed for a partition, once its window is full"
-    yield Family(name, help_text, samples.of(*samples.burrow(name), columns["end_offset"], full_windows))
+    yield Family(name, help_text, samples.of(samples.burrow(name), columns["end_offset"], full_windows))
     name = "burrow_kafka_topic_partition_status"
     help_text = "Status of a partition whose window is full: 1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND"
-    yield Family(name, help_text, samples.of(*samples.burrow(name), columns["status"], full_windows, _STATUS))
+    yield Family(name, help_text, samples.of(samples.burrow(name), columns["status"], full_windows, _STATUS))
     name = "burrow_kafka_consumer_partition_lag"
-    lag = np.maximum(columns["current_lag"], 0)
-    lag_samples = chain(samples.of(*samples.burrow(name), lag), samples.never_committed(*samples.burrow(name)))
+    labels = samples.burrow(name)
+    lag_samples = chain(samples.of(labels, np.maximum(lag, 0)), samples.never_committed(labels))
     yield Family(name, "Lag of a group on a partition, in messages", lag_samples)
     name = "kafka_consumergroup_group_lag"
-    known = np.flatnonzero(columns["current_lag"] != UNKNOWN)
     help_text = "Lag of a group on a partition, in messages, if it is known"
-    yield Family(name, help_text, samples.of(*samples.exporter(name), columns["current_lag"], known))
+    yield Family(name, help_text, samples.of(samples.exporter(name), lag, np.flatnonzero(lag != UNKNOWN)))
 
 
 class _PartitionSamples:
@@ -59,36 +62,28 @@ class _PartitionSamples:
         self._index = index
         runs = index.runs
         self._run_of_row = np.repeat(np.arange(runs.first.size), runs.size)
-        clusters = escape_labels(pa.array(index.clusters, pa.string()))
+        clusters = _escape_labels(pa.array(index.clusters, pa.string()))
         self._cluster = clusters.take(pa.array(index.group_cluster[runs.group]))
-        self._group = escape_labels(index.group_names).take(pa.array(runs.group))
-        self._topic = escape_labels(index.names["topic"]).take(pa.array(index.codes["topic"][runs.first]))
+        self._group = _escape_labels(index.group_names).take(pa.array(runs.group))
+        self._topic = _escape_labels(index.names["topic"]).take(pa.array(index.codes["topic"][runs.first]))
         highest = max(int(index.columns["partition"].max(initial=0)), int(runs.listed.max(initial=0)))
         self._numbers = pa.array([str(number) for number in range(highest + 1)], pa.string())
 
-    def burrow(self, name: str) -> tuple[pa.StringArray, pa.StringArray]:
-        """What precedes and what follows the partition number in the samples of each run, with Burrow's labels."""
+    def burrow(self, name: str) -> Labels:
+        """Burrow's labels."""
         before = joined(f'\n{name}{{cluster="', self._cluster, '",consumer_group="', self._group, '",partition="')
         return before, joined('",topic="', self._topic, '"} ')
 
-    def exporter(self, name: str) -> tuple[pa.StringArray, str]:
-        """The same with the labels that the dashboards of other exporters use.
+    def exporter(self, name: str) -> Labels:
+        """The labels that the dashboards of other exporters use.
 
         Those exporters also have the member's host and client id; with them every rebalance would end a series.
         """
-        before = joined(
-            f'\n{name}{{cluster_name="', self._cluster, '",group="', self._group, '",topic="', self._topic,
-            '",partition="',
-        )  # fmt: skip
-        return before, '"} '
+        names = '",group="', self._group, '",topic="', self._topic
+        return joined(f'\n{name}{{cluster_name="', self._cluster, *names, '",partition="'), '"} '
 
     def of(
-        self,
-        before: pa.StringArray,
-        after: pa.StringArray | str,
-        values: NDArray[np.generic],
-        rows: Ints | None = None,
-        texts: pa.StringArray | None = None,
+        self, labels: Labels, values: NDArray[np.generic], rows: Ints | None = None, texts: pa.StringArray | None = None
     ) -> Iterator[memoryview]:
         """The samples of all rows, or of some; `texts` are the values as text, by value."""
         if rows is not None and rows.size == self._index.rows:
@@ -97,35 +92,29 @@ class _PartitionSamples:
             part = slice(start, start + ROWS_PER_PART)
             selected = part if rows is None else rows[part]
             value = as_text(values[selected]) if texts is None else texts.take(pa.array(values[selected]))
-            partition = self._index.columns["partition"][selected]
-            yield self._part(before, after, self._run_of_row[selected], partition, value)
+            yield self._part(labels, self._run_of_row[selected], self._index.columns["partition"][selected], value)
 
-    def never_committed(self, before: pa.StringArray, after: pa.StringArray) -> Iterator[memoryview]:
+    def never_committed(self, labels: Labels) -> Iterator[memoryview]:
         """A zero for each partition that a group never committed to, of the topics it consumes, as in Burrow."""
         runs = self._index.runs
         run, partition, row = runs.listed_rows(0, runs.first.size, self._index.columns["partition"])
         missing = np.flatnonzero(row < 0)
         for start in range(0, missing.size, ROWS_PER_PART):
             part = missing[start : start + ROWS_PER_PART]
-            yield self._part(before, after, run[part], partition[part], "0")
+            yield self._part(labels, run[part], partition[part], "0")
 
     def _part(
-        self,
-        before: pa.StringArray,
-        after: pa.StringArray | str,
-        run: Ints,
-        partition: NDArray[np.generic],
-        value: pa.StringArray | str,
+        self, labels: Labels, run: Ints, partition: NDArray[np.generic], value: pa.StringArray | str
     ) -> memoryview:
-        runs = pa.array(run)
+        runs, (before, after) = pa.array(run), labels
         labels_after = after if isinstance(after, str) else after.take(runs)
         return bytes_of(joined(before.take(runs), self._numbers.take(pa.array(partition)), labels_after, value))
 
 
 def group_families(index: Index) -> Iterator[Family]:
     """The metrics of groups."""
-    clusters = escape_labels(pa.array(index.clusters, pa.string())).take(pa.array(index.group_cluster))
-    groups = escape_labels(index.group_names)
+    clusters = _escape_labels(pa.array(index.clusters, pa.string())).take(pa.array(index.group_cluster))
+    groups = _escape_labels(index.group_names)
     burrow = joined('{cluster="', clusters, '",consumer_group="', groups, '"} ')
     exporter = joined('{cluster_name="', clusters, '",group="', groups, '"} ')
     lag = np.maximum(index.columns["current_lag"], 0)
@@ -149,8 +138,8 @@ def topic_families(index: Index) -> Iterator[Family]:
         topic = np.repeat(np.arange(topics.partitions.size), topics.partitions)
         first = np.cumsum(topics.partitions) - topics.partitions
         partition = np.arange(topic.size) - first[topic]
-        cluster_label = escape_labels(pa.array([cluster]))[0].as_py()
-        topic_labels = joined('",topic="', escape_labels(pa.array(topics.names, pa.string())), '"} ')
+        cluster_label = _escape_labels(pa.array([cluster]))[0].as_py()
+        topic_labels = joined('",topic="', _escape_labels(pa.array(topics.names, pa.string())), '"} ')
         labels = joined(
             f'{{cluster="{cluster_label}",partition="', as_text(partition), topic_labels.take(pa.array(topic))
         )
@@ -164,9 +153,5 @@ def _samples(name: str, labels: pa.StringArray, values: NDArray[np.generic]) -> 
     return [bytes_of(joined(f"\n{name}", labels, as_text(values)))] if len(labels) else []
 
 
-def escape_labels(values: pa.StringArray) -> pa.StringArray:
-    """Label values as the text format wants them."""
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
-        if pc.any(pc.match_substring(values, plain)).as_py():
-            values = pc.replace_substring(values, plain, escaped)
-    return values
+def _escape_labels(values: pa.StringArray) -> pa.StringArray:
+    return replace_matching(values, values, r'[\\"\n]', lambda value: value.translate(LABEL_ESCAPES))

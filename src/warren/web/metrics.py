@@ -1,8 +1,9 @@
 """The metrics for Prometheus: lag, clusters, incidents, sinks, and Warren's own health."""
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from warren import __version__
 from warren.config import Config
@@ -10,12 +11,14 @@ from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
 from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
-from warren.web.api import Api
+from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
-from warren.web.lag_metrics import Family, group_families, partition_families, topic_families
-from warren.web.readiness import not_ready
+from warren.web.lag_metrics import LABEL_ESCAPES, Family, group_families, partition_families, topic_families
 from warren.web.sinks import sink_answers
+
+Labels = Mapping[str, str]
+Samples = Sequence[tuple[Labels, float]]
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores"
@@ -23,8 +26,18 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8; esca
 
 def metrics(api: Api, request: Request) -> Response:
     """Get all metrics, for Prometheus."""
+    index, config, now_ms = api.index, api.config, api.clock_ms()
+    families = chain(
+        partition_families(index),
+        group_families(index),
+        topic_families(index),
+        _cluster_families(index, config),
+        _warren_families(index, now_ms),
+        _incident_families(config, now_ms),
+        _sink_families(config),
+    )
     is_open_metrics = request.accepts("application/openmetrics-text", "accept")
-    parts = _exposition(_families(api), is_open_metrics=is_open_metrics)
+    parts = _exposition(families, is_open_metrics=is_open_metrics)
     headers = [("Vary", "Accept, Accept-Encoding")]
     if request.accepts("gzip"):
         headers.append(("Content-Encoding", "gzip"))
@@ -51,64 +64,33 @@ def _compress(parts: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryvie
     yield compressor.flush()
 
 
-def _families(api: Api) -> Iterator[Family]:
-    index, config, now_ms = api.index, api.config, api.clock_ms()
-    yield from partition_families(index)
-    yield from group_families(index)
-    yield from topic_families(index)
-    yield from _cluster_families(index, config)
-    yield from _warren_families(index, now_ms)
-    yield from _incident_families(config, now_ms)
-    yield from _sink_families(config)
-
-
 def _cluster_families(index: Index, config: Config) -> Iterator[Family]:
     states = index.snapshot.manifest.clusters if index.snapshot else {}
     clusters = [({"cluster": name}, state) for name, state in states.items() if name in config.clusters]
-    yield _gauge(
-        "warren_cluster_up",
-        "Whether a cluster answers and its groups are judged",
-        [(labels, int(state.is_judged)) for labels, state in clusters],
-    )
-    yield _gauge(
-        "warren_cluster_lag",
-        "Lag of all groups of a cluster, in messages",
-        [(labels, state.totallag) for labels, state in clusters],
-    )
-    yield _gauge(
-        "warren_cluster_groups",
-        "Groups of a cluster, by status",
-        [
-            ({**labels, "status": status}, count)
-            for labels, state in clusters
-            for status, count in state.groups_by_status.items()
-        ],
-    )
-    yield _gauge(
-        "warren_cluster_partitions",
-        "Partitions of the groups of a cluster, by status",
-        [
-            ({**labels, "status": status}, count)
-            for labels, state in clusters
-            for status, count in state.partitions_by_status.items()
-        ],
-    )
+    is_up = [(labels, int(state.is_judged)) for labels, state in clusters]
+    yield _gauge("warren_cluster_up", "Whether a cluster answers and its groups are judged", is_up)
+    lags = [(labels, state.totallag) for labels, state in clusters]
+    yield _gauge("warren_cluster_lag", "Lag of all groups of a cluster, in messages", lags)
+    groups = [(labels, state.groups_by_status) for labels, state in clusters]
+    yield _gauge("warren_cluster_groups", "Groups of a cluster, by status", _by_status(groups))
+    partitions = [(labels, state.partitions_by_status) for labels, state in clusters]
+    help_text = "Partitions of the groups of a cluster, by status"
+    yield _gauge("warren_cluster_partitions", help_text, _by_status(partitions))
     positions = [
         ({**labels, "topic": topic, "partition": str(partition)}, position)
         for labels, state in clusters
         for topic, source in state.sources.items()
         for partition, position in source.positions.items()
     ]
-    yield _gauge(
-        "warren_offsets_backlog",
-        "Records of an offsets partition that are not read yet",
-        [(labels, position.backlog) for labels, position in positions],
-    )
-    yield _gauge(
-        "warren_offsets_held_by_transaction",
-        "Records of an offsets partition that wait for an open transaction",
-        [(labels, max(position.end - position.stable_end, 0)) for labels, position in positions],
-    )
+    backlog = [(labels, position.backlog) for labels, position in positions]
+    yield _gauge("warren_offsets_backlog", "Records of an offsets partition that are not read yet", backlog)
+    held = [(labels, max(position.end - position.stable_end, 0)) for labels, position in positions]
+    help_text = "Records of an offsets partition that wait for an open transaction"
+    yield _gauge("warren_offsets_held_by_transaction", help_text, held)
+
+
+def _by_status(counts: Iterable[tuple[Labels, Mapping[str, int]]]) -> Samples:
+    return [({**labels, "status": status}, count) for labels, by in counts for status, count in by.items()]
 
 
 def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
@@ -120,11 +102,8 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
     manifest = index.snapshot.manifest
     age_s = max(now_ms - manifest.now_ms, 0) / 1000
     yield _gauge("warren_snapshot_age_seconds", "Age of the newest snapshot", [({}, age_s)])
-    yield _gauge(
-        "warren_cycle_stage_seconds",
-        "Duration of each stage of the last cycle",
-        [({"stage": stage}, took_ms / 1000) for stage, took_ms in manifest.cycle_ms.items()],
-    )
+    stages = [({"stage": stage}, took_ms / 1000) for stage, took_ms in manifest.cycle_ms.items()]
+    yield _gauge("warren_cycle_stage_seconds", "Duration of each stage of the last cycle", stages)
     yield _gauge("warren_trigger_seconds", "Time between two cycles", [({}, manifest.trigger_ms / 1000)])
     # Reasons without rejects are listed as well: Prometheus sees no increase in a series that begins at one.
     zeros = {description: 0 for reject, description in REJECT_DESCRIPTIONS.items() if reject}
@@ -143,20 +122,15 @@ def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
         open_incidents, counts = count_open_incidents(data_dir), read_delivery_counts(data_dir)
     except StoreError:
         open_incidents, counts = {}, {}
-    yield _gauge(
-        "warren_incidents_open",
-        "Open incidents of a cluster",
-        [({"cluster": name}, open_incidents.get(name, 0)) for name in sorted(config.clusters)],
-    )
-    yield _gauge(
-        "warren_notifier_messages",
-        "Notifications of a notifier, by state: sent, waiting or given_up",
-        [
-            ({"notifier": name, "state": state}, getattr(counts.get(name, DeliveryCounts()), state))
-            for name in sorted(config.notifiers)
-            for state in ("sent", "waiting", "given_up")
-        ],
-    )
+    incidents = [({"cluster": name}, open_incidents.get(name, 0)) for name in sorted(config.clusters)]
+    yield _gauge("warren_incidents_open", "Open incidents of a cluster", incidents)
+    notifications = [
+        ({"notifier": name, "state": state}, getattr(counts.get(name, DeliveryCounts()), state))
+        for name in sorted(config.notifiers)
+        for state in ("sent", "waiting", "given_up")
+    ]
+    help_text = "Notifications of a notifier, by state: sent, waiting or given_up"
+    yield _gauge("warren_notifier_messages", help_text, notifications)
     is_active = read_leadership(data_dir, now_ms).is_active
     yield _gauge("warren_notifier_active", "Whether this Warren notifies", [({}, int(is_active))])
     yield _gauge("warren_silences_active", "Silences in force", [({}, count_silences(data_dir, now_ms))])
@@ -174,20 +148,16 @@ def _sink_families(config: Config) -> Iterator[Family]:
         ("warren_sink_requests_refused", "Requests that the server refused for good since the start", "refused"),
     ):
         yield _gauge(name, help_text, [(labels, getattr(sink, key)) for labels, sink in sinks])
-    delivered = [(labels, sink.delivered / 1000) for labels, sink in sinks if sink.delivered is not None]
+    delivered = [(labels, sink.delivered_ms / 1000) for labels, sink in sinks if sink.delivered_ms is not None]
     yield _gauge("warren_sink_delivered_seconds", "Time of the last interval that was delivered", delivered)
     is_up = [(labels, int(sink.state == "well")) for labels, sink in sinks]
     yield _gauge("warren_sink_up", "Whether a sink delivers without errors and is not behind", is_up)
 
 
-def _gauge(name: str, help_text: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> Family:
+def _gauge(name: str, help_text: str, samples: Samples) -> Family:
     """A metric of few samples."""
     lines = []
     for labels, value in samples:
-        pairs = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
+        pairs = ",".join(f'{label}="{text.translate(LABEL_ESCAPES)}"' for label, text in labels.items())
         lines.append(f"\n{name}{{{pairs}}} {value}" if pairs else f"\n{name} {value}")
     return Family(name, help_text, ["".join(lines).encode()])
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,14 +1,15 @@
 """The OpenAPI 3.1 description of the API, made from the table of endpoints and the types of their answers."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from warren import __version__
+from warren.web.admin import LogLevel
 from warren.web.groups import MAX_GROUPS, MAX_PARTITION, MAX_STARS
 from warren.web.history import MAX_HOURS
-from warren.web.http import JSON, Endpoint, Fields, Handler
+from warren.web.http import JSON, Fields, Handler, RequestInfo, Routes, names_of
 from warren.web.incidents import DEFAULT_LIMIT, MAX_LIMIT, MAX_TIME_MS
 from warren.web.request_bodies import AcknowledgementBody, SilenceBody
 
@@ -71,17 +72,10 @@ _TEXTS = {
 }
 
 
-class RequestInfo(msgspec.Struct):
-    """The path that was requested and the host that answers."""
-
-    url: str
-    host: str
-
-
 class LogLevelBody(msgspec.Struct):
     """The level to be set."""
 
-    level: Literal["trace", "debug", "info", "warn", "warning", "error", "fatal"]
+    level: LogLevel
 
 
 _COMPONENTS = "#/components/schemas"
@@ -94,11 +88,11 @@ _BODIES: dict[str, tuple[type[msgspec.Struct], dict[str, Any]]] = {
 }
 
 
-def schemas(routes: Sequence[Endpoint]) -> tuple[dict[Any, Any], dict[str, Any]]:
+def schemas(routes: Routes) -> tuple[dict[Any, Any], dict[str, Any]]:
     """The schema of each type that answers and bodies are made of, and the components that they refer to."""
     types = [*_ENVELOPE.values(), *(body for body, _ in _BODIES.values())]
-    for route in routes:
-        types += [hint for handler in route.handlers.values() for hint in (handler.fields or {}).values()]
+    for handlers in routes.values():
+        types += [hint for handler in handlers.values() for hint in (handler.fields or {}).values()]
     found, components = msgspec.json.schema_components(types, ref_template=f"{_COMPONENTS}/{{name}}")
     components["SilenceBody"]["oneOf"] = [{"required": ["hours"]}, {"required": ["until"]}]
     enums: dict[str, Any] = {}
@@ -106,7 +100,7 @@ def schemas(routes: Sequence[Endpoint]) -> tuple[dict[Any, Any], dict[str, Any]]
     return schema_of, _with_named_enums(components, enums) | enums
 
 
-def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
+def document(routes: Routes) -> dict[str, Any]:
     """The whole description."""
     schema_of, components = schemas(routes)
     return {
@@ -117,11 +111,8 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
             "summary": "Burrow's HTTP API and Warren's extensions of it.",
         },
         "paths": {
-            route.path: {
-                method.lower(): _operation(schema_of, route.path, method, handler)
-                for method, handler in route.handlers.items()
-            }
-            for route in routes
+            path: {method.lower(): _operation(schema_of, path, method, handler) for method, handler in handlers.items()}
+            for path, handlers in routes.items()
         },
         "components": {
             "schemas": components,
@@ -136,10 +127,7 @@ def document(routes: Sequence[Endpoint]) -> dict[str, Any]:
 
 def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Handler) -> dict[str, Any]:
     summary = str(handler.answer.__doc__)
-    success: dict[str, Any] = {
-        "description": summary,
-        "content": _content(schema_of, path, handler.fields),
-    }
+    success: dict[str, Any] = {"description": summary, "content": _content(schema_of, path, handler.fields)}
     failure = {"description": "An error", "content": _content(schema_of, path, {}) | {"text/plain": {}}}
     responses = {"200": success, "4XX": failure}
     if path == "/burrow/admin/ready":
@@ -157,8 +145,8 @@ def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Ha
 
 def _parameters(path: str) -> list[dict[str, Any]]:
     name = {"in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    return [{"name": part, "description": _NAMES[part], **name} for part in names] + _QUERIES.get(path, [])
+    parts = [{"name": part, "description": _NAMES[part], **name} for part in names_of(path)]
+    return parts + _QUERIES.get(path, [])
 
 
 def _content(schema_of: Mapping[Any, Any], path: str, fields: Fields | None) -> dict[str, Any]:

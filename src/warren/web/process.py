@@ -1,6 +1,5 @@
 """The web server as a process: of its own beside the pipeline, or this one."""
 
-import asyncio
 import signal
 import threading
 import time
@@ -21,38 +20,22 @@ OnListening = Callable[[list[str]], None]
 
 def serve_alone(config: Config, on_listening: OnListening = lambda _: None) -> None:
     """Answer in this process until SIGTERM or SIGINT."""
-    uvloop.run(_serve(config, on_listening, (signal.SIGTERM, signal.SIGINT)))
+    uvloop.run(serve(config, on_listening, (signal.SIGTERM, signal.SIGINT)))
 
 
 def _serve_beside(connection: Connection, tell: Callable[[object], None], config: Config) -> None:
     """Answer until SIGTERM, or until the parent sends a message or ends."""
-    uvloop.run(_serve(config, tell, (signal.SIGTERM,), connection))
+    uvloop.run(serve(config, tell, (signal.SIGTERM,), connection))
 
 
-async def _serve(
-    config: Config,
-    on_listening: OnListening,
-    stop_signals: tuple[signal.Signals, ...],
-    connection: Connection | None = None,
-) -> None:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for stop_signal in stop_signals:
-        loop.add_signal_handler(stop_signal, stop.set)
-    if connection:
-        loop.add_reader(connection.fileno(), stop.set)
-    await serve(config, stop, on_listening)
-
-
-class WebServer:
+class WebServer(SupervisedProcess):
     """Keeps a server process running beside this one."""
 
     def __init__(self, config: Config) -> None:
         self._urls: list[str] = []
         self._is_listening = threading.Event()
         # A server that never listened would fail again: only others are restarted.
-        self._process = SupervisedProcess(
-            "web server", _serve_beside, config, self._on_listening, self._is_listening.is_set
-        )
+        super().__init__("web server", _serve_beside, config, self._on_listening, self._is_listening.is_set)
 
     def _on_listening(self, urls: object) -> None:
         assert isinstance(urls, list)
@@ -63,17 +46,8 @@ class WebServer:
         """The URLs at which it answers; raises the error that keeps it from starting."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._is_listening.wait(0.05):
-            if self._process.ended.is_set():
-                raise self._process.error or WarrenError("the web server ended while starting; see its log")
+            if self.ended.is_set():
+                raise self.error or WarrenError("the web server ended while starting; see its log")
             if time.monotonic() > deadline:
                 raise WarrenError(f"the web server did not start within {START_TIMEOUT_S:.0f} s")
         return self._urls
-
-    @property
-    def pid(self) -> int | None:
-        """The process that answers now."""
-        return self._process.pid
-
-    def close(self) -> None:
-        """Stop the process; if it does not stop in time, it is killed."""
-        self._process.close()

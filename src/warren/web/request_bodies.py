@@ -107,6 +107,9 @@ def decode_body(request: Request, body_type: type[Body]) -> Body:
             name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in fields.items()
         }
+        for field in msgspec.structs.fields(body_type):
+            if field.required and field.name not in fields:
+                raise RequestError(f"`{field.name}` is missing")
         return msgspec.convert(fields, body_type)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"invalid body: {error}"[:300]) from None

@@ -1,7 +1,5 @@
 """Every path of the API in the order of the documentation, with the types of its answer."""
 
-from collections.abc import Callable
-
 from warren.snapshot.status import GroupStatus
 from warren.web import (
     admin,
@@ -25,16 +23,13 @@ from warren.web.answers.clusters import (
     Overview,
     SinkSummary,
 )
-from warren.web.answers.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.answers.groups import GroupColumns, GroupExplanation, GroupHistoryPoint, PartitionWindow, TopicDetail
 from warren.web.answers.incidents import IncidentDetail, IncidentSummary, NotifierSummary, SilenceSummary
 from warren.web.api import Api
+from warren.web.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.go_json import dumps
-from warren.web.http import Endpoint, Fields, Handler, Request, Response
+from warren.web.http import AnswerFunction, Fields, Handler, Request, Response, Routes
 from warren.web.openapi import document
-from warren.web.page import PAGE, PAGE_POLICY
-
-Answer = Callable[[Api, Request], Response]
 
 
 def openapi(_api: Api, _request: Request) -> Response:
@@ -42,23 +37,12 @@ def openapi(_api: Api, _request: Request) -> Response:
     return Response(200, dumps(document(ROUTES)))
 
 
-def docs(_api: Api, _request: Request) -> Response:
-    """Get a page to browse this API with."""
-    return Response(200, PAGE.encode(), "text/html; charset=utf-8", (("Content-Security-Policy", PAGE_POLICY),))
+def _get(answer: AnswerFunction, fields: Fields | None = None, **options: bool) -> dict[str, Handler]:
+    return {"GET": Handler(answer, fields, **options)}
 
 
-def _get(
-    path: str, answer: Answer, fields: Fields | None = None, *, is_cached: bool = False, is_slow: bool = False
-) -> Endpoint:
-    return Endpoint(path, {"GET": Handler(answer, fields, is_cached=is_cached, is_slow=is_slow)})
-
-
-def _public(path: str, answer: Answer) -> Endpoint:
-    return Endpoint(path, {"GET": Handler(answer, is_public=True)})
-
-
-def _admin(answer: Answer, fields: Fields) -> Handler:
-    return Handler(answer, fields, is_admin=True, is_slow=True)
+def _admin(answer: AnswerFunction, fields: Fields) -> Handler:
+    return Handler(answer, fields, is_admin=True)
 
 
 _CLUSTER = "/v3/kafka/{cluster}"
@@ -73,71 +57,58 @@ _MAIN_CONFIG = {
 }
 _MODULE_LIST = {"coordinator": str, "modules": list[str]}
 
-ROUTES = [
-    _public("/burrow/admin", admin.alive),
-    _public("/burrow/admin/ready", admin.ready),
-    _get("/metrics", metrics.metrics, is_slow=True),
-    _get("/openapi.json", openapi),
-    _get("/docs", docs),
-    _get("/", assets.home, is_slow=True),
-    _get("/assets/{asset}", assets.asset, is_slow=True),
-    _get("/v3/overview", overview.overview, {"overview": Overview}, is_slow=True),
-    _get("/v3/groups", groups.all_groups, {"groups": GroupColumns}, is_slow=True),
-    _get("/v3/history", history.all_clusters, {"history": ClusterHistoryColumns}, is_slow=True),
-    _get("/v3/incidents", incidents.incidents, {"incidents": list[IncidentSummary]}, is_slow=True),
-    _get("/v3/incidents/{incident}", incidents.incident, {"incident": IncidentDetail}, is_slow=True),
-    Endpoint(
-        "/v3/incidents/{incident}/acknowledge",
-        {
-            "POST": _admin(silences.acknowledge, {"incident": IncidentDetail}),
-            "DELETE": _admin(silences.withdraw, {"incident": IncidentDetail}),
-        },
+ROUTES: Routes = {
+    "/burrow/admin": _get(admin.alive, is_public=True, is_fast=True),
+    "/burrow/admin/ready": _get(admin.ready, is_public=True, is_fast=True),
+    "/metrics": _get(metrics.metrics),
+    "/openapi.json": _get(openapi, is_fast=True),
+    "/docs": _get(assets.docs),
+    "/": _get(assets.home),
+    "/assets/{asset}": _get(assets.asset),
+    "/v3/overview": _get(overview.overview, {"overview": Overview}),
+    "/v3/groups": _get(groups.all_groups, {"groups": GroupColumns}),
+    "/v3/history": _get(history.all_clusters, {"history": ClusterHistoryColumns}),
+    "/v3/incidents": _get(incidents.incidents, {"incidents": list[IncidentSummary]}),
+    "/v3/incidents/{incident}": _get(incidents.incident, {"incident": IncidentDetail}),
+    "/v3/incidents/{incident}/acknowledge": {
+        "POST": _admin(silences.acknowledge, {"incident": IncidentDetail}),
+        "DELETE": _admin(silences.withdraw, {"incident": IncidentDetail}),
+    },
+    "/v3/silences": {
+        "GET": Handler(silences.silences, {"silences": list[SilenceSummary]}),
+        "POST": _admin(silences.create_silence, {"silence": SilenceSummary}),
+    },
+    "/v3/silences/{silence}": {"DELETE": _admin(silences.end_silence, {"silence": SilenceSummary})},
+    "/v3/notifiers": _get(incidents.notifiers, {"duty": LeadershipSummary, "notifiers": list[NotifierSummary]}),
+    "/v3/sinks": _get(sinks.sinks, {"sinks": list[SinkSummary]}),
+    "/v3/kafka": _get(burrow.clusters, {"clusters": list[str]}, is_cached=True, is_fast=True),
+    _CLUSTER: _get(config.cluster, {"module": MODULES["cluster"]}, is_cached=True, is_fast=True),
+    f"{_CLUSTER}/lag": _get(
+        groups.cluster_lag, {"cluster": ClusterSummary, "total": int, "next": str | None, "groups": list[GroupStatus]}
     ),
-    Endpoint(
-        "/v3/silences",
-        {
-            "GET": Handler(silences.silences, {"silences": list[SilenceSummary]}, is_slow=True),
-            "POST": _admin(silences.create_silence, {"silence": SilenceSummary}),
-        },
-    ),
-    Endpoint("/v3/silences/{silence}", {"DELETE": _admin(silences.end_silence, {"silence": SilenceSummary})}),
-    _get(
-        "/v3/notifiers",
-        incidents.notifiers,
-        {"duty": LeadershipSummary, "notifiers": list[NotifierSummary]},
-        is_slow=True,
-    ),
-    _get("/v3/sinks", sinks.sinks, {"sinks": list[SinkSummary]}, is_slow=True),
-    _get("/v3/kafka", burrow.clusters, {"clusters": list[str]}, is_cached=True),
-    _get(_CLUSTER, config.cluster, {"module": MODULES["cluster"]}, is_cached=True),
-    _get(
-        f"{_CLUSTER}/lag",
-        groups.cluster_lag,
-        {"cluster": ClusterSummary, "total": int, "next": str | None, "groups": list[GroupStatus]},
-        is_slow=True,
-    ),
-    _get(f"{_CLUSTER}/history", history.cluster, {"history": list[ClusterHistoryPoint]}, is_slow=True),
-    _get(f"{_CLUSTER}/topic", burrow.topics, {"topics": list[str]}, is_cached=True),
-    _get(_TOPIC, burrow.topic, {"offsets": list[int]}, is_cached=True),
-    _get(f"{_TOPIC}/consumers", burrow.topic_consumers, {"consumers": list[str]}, is_cached=True),
-    _get(f"{_TOPIC}/detail", topics.topic_detail, {"topic": TopicDetail}, is_slow=True),
-    _get(f"{_CLUSTER}/consumer", burrow.consumers, {"consumers": list[str]}, is_cached=True),
-    Endpoint(
-        _CONSUMER,
-        {
-            "GET": Handler(burrow.consumer, {"topics": dict[str, list[PartitionWindow]]}, is_cached=True, is_slow=True),
-            "DELETE": _admin(burrow.delete, {}),
-        },
-    ),
-    _get(f"{_CONSUMER}/status", burrow.status, {"status": GroupStatus}, is_cached=True),
-    _get(f"{_CONSUMER}/lag", burrow.lag, {"status": GroupStatus}, is_cached=True),
-    _get(f"{_CONSUMER}/explain", groups.explain, {"explanation": GroupExplanation}, is_cached=True, is_slow=True),
-    _get(f"{_CONSUMER}/history", history.group, {"history": list[GroupHistoryPoint]}, is_slow=True),
-    Endpoint(f"{_CONSUMER}/topic/{{topic}}", {"DELETE": _admin(burrow.delete, {})}),
-    _get("/v3/config", config.main, _MAIN_CONFIG),
-    *(_get(f"/v3/config/{kind}", config.modules, _MODULE_LIST) for kind in MODULES),
-    *(_get(f"/v3/config/{kind}/{{name}}", config.module, {"module": module}) for kind, module in MODULES.items()),
-    Endpoint(
-        "/v3/admin/loglevel", {"GET": Handler(admin.log_level, {"level": str}), "POST": _admin(admin.set_log_level, {})}
-    ),
-]
+    f"{_CLUSTER}/history": _get(history.cluster, {"history": list[ClusterHistoryPoint]}),
+    f"{_CLUSTER}/topic": _get(burrow.topics, {"topics": list[str]}, is_cached=True, is_fast=True),
+    _TOPIC: _get(burrow.topic, {"offsets": list[int]}, is_cached=True, is_fast=True),
+    f"{_TOPIC}/consumers": _get(burrow.topic_consumers, {"consumers": list[str]}, is_cached=True, is_fast=True),
+    f"{_TOPIC}/detail": _get(topics.topic_detail, {"topic": TopicDetail}),
+    f"{_CLUSTER}/consumer": _get(burrow.consumers, {"consumers": list[str]}, is_cached=True, is_fast=True),
+    _CONSUMER: {
+        "GET": Handler(burrow.consumer, {"topics": dict[str, list[PartitionWindow]]}, is_cached=True),
+        "DELETE": _admin(burrow.delete, {}),
+    },
+    f"{_CONSUMER}/status": _get(burrow.status, {"status": GroupStatus}, is_cached=True, is_fast=True),
+    f"{_CONSUMER}/lag": _get(burrow.lag, {"status": GroupStatus}, is_cached=True, is_fast=True),
+    f"{_CONSUMER}/explain": _get(groups.explain, {"explanation": GroupExplanation}, is_cached=True),
+    f"{_CONSUMER}/history": _get(history.group, {"history": list[GroupHistoryPoint]}),
+    f"{_CONSUMER}/topic/{{topic}}": {"DELETE": _admin(burrow.delete, {})},
+    "/v3/config": _get(config.main, _MAIN_CONFIG, is_fast=True),
+    **{f"/v3/config/{kind}": _get(config.modules, _MODULE_LIST, is_fast=True) for kind in MODULES},
+    **{
+        f"/v3/config/{kind}/{{name}}": _get(config.module, {"module": module}, is_fast=True)
+        for kind, module in MODULES.items()
+    },
+    "/v3/admin/loglevel": {
+        "GET": Handler(admin.log_level, {"level": str}, is_fast=True),
+        "POST": _admin(admin.set_log_level, {}),
+    },
+}

@@ -5,21 +5,22 @@ import contextlib
 import ctypes
 import logging
 import os
+import signal
 import socket
-import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection
 
 import pyarrow as pa
 import uvicorn
 
-from warren.config import Config, HttpServer
+from warren.config import Config, HttpServer, Tls
 from warren.errors import WarrenError
 from warren.snapshot.requests import RequestQueue
 from warren.web.api import Api
 from warren.web.asgi import App
 from warren.web.auth import Guard
-from warren.web.connection import Connection
+from warren.web.connection import LimitedConnection
 from warren.web.index_follower import IndexFollower
 
 log = logging.getLogger(__name__)
@@ -72,8 +73,18 @@ def _keep_memory() -> None:
         pa.set_memory_pool(pa.system_memory_pool())
 
 
-async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[list[str]], None]) -> None:
-    """Answer at all addresses until `stop` is set; `on_listening` gets their URLs."""
+async def serve(
+    config: Config,
+    on_listening: Callable[[list[str]], None],
+    stop_signals: Iterable[signal.Signals],
+    connection: Connection | None = None,
+) -> None:
+    """Answer at all addresses until a signal, or until a connection is readable; `on_listening` gets their URLs."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for stop_signal in stop_signals:
+        loop.add_signal_handler(stop_signal, stop.set)
+    if connection:
+        loop.add_reader(connection.fileno(), stop.set)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     _keep_memory()
     sockets = [listen(server) for server in config.listeners.values()]
@@ -82,6 +93,8 @@ async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[lis
     api = Api(config, follower, RequestQueue(data_dir))
     app = App(api, Guard.of(config), config.general.access_control_allow_origin)
     listeners = [_Listener(_settings(app, config, server)) for server in config.listeners.values()]
+    # The first answers are those of a snapshot, if there is one.
+    follower.poll()
     follower.start()
     tasks = [asyncio.create_task(listener.serve([bound])) for listener, bound in zip(listeners, sockets, strict=True)]
     urls = [url_of(server, bound) for server, bound in zip(config.listeners.values(), sockets, strict=True)]
@@ -96,10 +109,11 @@ async def serve(config: Config, stop: asyncio.Event, on_listening: Callable[[lis
 
 
 def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
-    class Protocol(Connection):
+    class Protocol(LimitedConnection):
         timeout_s = float(server.timeout)
         fast_answer = staticmethod(app.fast_answer)
 
+    tls = config.tls[server.tls] if server.tls else Tls()
     settings = uvicorn.Config(
         app,
         http=Protocol,
@@ -111,19 +125,16 @@ def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=server.timeout,
         timeout_graceful_shutdown=3,
+        ssl_certfile=tls.certfile,
+        ssl_keyfile=tls.keyfile,
+        ssl_ca_certs=tls.cafile,
+        # The ciphers of Python, which are stricter than uvicorn's.
+        ssl_ciphers="",
     )
-    settings.load()
-    if server.tls:
-        tls = config.tls[server.tls]
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_cert_chain(str(tls.certfile), str(tls.keyfile))
-            if tls.cafile:
-                context.load_verify_locations(str(tls.cafile))
-        except (OSError, ssl.SSLError) as error:
-            raise WarrenError(f"[tls.{server.tls}] certificate or key cannot be used: {error}") from error
-        settings.ssl = context
+    try:
+        settings.load()
+    except OSError as error:
+        raise WarrenError(f"[tls.{server.tls}] certificate or key cannot be used: {error}") from error
     # Input that is not HTTP is not worth a line in the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return settings

@@ -11,10 +11,9 @@ from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import read_silences, write_action
 from warren.web.answers.incidents import SilenceSummary
 from warren.web.api import Api
-from warren.web.http import Request, Response
+from warren.web.http import Request, Response, success, to_answer
 from warren.web.incidents import incident_response, read_incident
 from warren.web.request_bodies import AcknowledgementBody, SilenceBody, decode_body
-from warren.web.responses import success
 
 log = logging.getLogger(__name__)
 
@@ -34,18 +33,16 @@ def acknowledge(api: Api, request: Request) -> Response:
 def withdraw(api: Api, request: Request) -> Response:
     """Withdraw the acknowledgement of an incident."""
     incident = _open_incident(api, request)
-    if incident.acknowledged_ms is not None:
-        acknowledgement = Acknowledgement(
-            incident.id, incident.acknowledged_ms, incident.acknowledged_by, incident.acknowledged_why
-        )
-        _store(api, replace(acknowledgement, withdrawn_ms=api.clock_ms()))
+    if (at_ms := incident.acknowledged_ms) is not None:
+        by, why = incident.acknowledged_by, incident.acknowledged_why
+        _store(api, Acknowledgement(incident.id, at_ms, by, why, withdrawn_ms=api.clock_ms()))
         log.info("acknowledgement of incident %s of group %s withdrawn", incident.id, incident.group)
     return incident_response(api, request, "acknowledgement withdrawn")
 
 
 def silences(api: Api, request: Request) -> Response:
     """List the silences that are not over, in the order in which they end."""
-    answers = [_silence_answer(silence) for silence in read_silences(api.data_dir, api.clock_ms())]
+    answers = [to_answer(SilenceSummary, silence) for silence in read_silences(api.data_dir, api.clock_ms())]
     return success(request, "silences returned", silences=answers)
 
 
@@ -53,20 +50,13 @@ def create_silence(api: Api, request: Request) -> Response:
     """Silence groups: no notifications for them until a given time."""
     body = decode_body(request, SilenceBody)
     now_ms = api.clock_ms()
-    silence = Silence(
-        str(uuid.uuid4()),
-        body.cluster,
-        body.group,
-        now_ms,
-        body.until_ms(now_ms),
-        body.by.strip(),
-        body.why.strip(),
-    )
+    until_ms, by, why = body.until_ms(now_ms), body.by.strip(), body.why.strip()
+    silence = Silence(str(uuid.uuid4()), body.cluster, body.group, now_ms, until_ms, by, why)
     if len(read_silences(api.data_dir, now_ms)) >= MAX_SILENCES:
         raise RequestError(f"there are {MAX_SILENCES} silences already; end some of them first", 409)
     _store(api, silence)
     log.info("groups %s of clusters %s silenced by %s: %s", silence.group, silence.cluster, silence.by, silence.why)
-    return success(request, "silence created", silence=_silence_answer(silence))
+    return success(request, "silence created", silence=to_answer(SilenceSummary, silence))
 
 
 def end_silence(api: Api, request: Request) -> Response:
@@ -77,7 +67,7 @@ def end_silence(api: Api, request: Request) -> Response:
             ended = replace(silence, until_ms=now_ms)
             _store(api, ended)
             log.info("silence of groups %s of clusters %s ended", silence.group, silence.cluster)
-            return success(request, "silence ended", silence=_silence_answer(ended))
+            return success(request, "silence ended", silence=to_answer(SilenceSummary, ended))
     raise RequestError("silence not found, or already over", 404)
 
 
@@ -94,9 +84,3 @@ def _store(api: Api, action: OperatorAction) -> None:
     except StoreError as error:
         log.warning("cannot store a silence or acknowledgement: %s", error)
         raise RequestError(f"cannot be stored, try again: {error}", 503) from None
-
-
-def _silence_answer(silence: Silence) -> SilenceSummary:
-    return SilenceSummary(
-        silence.id, silence.cluster, silence.group, silence.from_ms, silence.until_ms, silence.by, silence.why
-    )

@@ -5,8 +5,7 @@ from warren.config.sinks import LakeSink, Sink
 from warren.delivery.sink_status import SinkStatus, read_status
 from warren.web.answers.clusters import SinkStateName, SinkSummary
 from warren.web.api import Api
-from warren.web.http import Request, Response
-from warren.web.responses import success
+from warren.web.http import Request, Response, success, to_answer
 
 LATE_INTERVALS = 3
 """How many intervals may wait before a sink is behind: one is always under way."""
@@ -22,22 +21,8 @@ def sink_answers(config: Config) -> list[SinkSummary]:
     answers = []
     for name, sink in sorted(config.sinks.items()):
         status = read_status(config.pipeline.data_dir, name) or SinkStatus(name, sink.class_name)
-        answers.append(
-            SinkSummary(
-                name=name,
-                class_name=sink.class_name,
-                state=state_of(status, sink),
-                interval=sink.interval,
-                points=status.points,
-                delivered=status.delivered_ms,
-                waiting=status.waiting,
-                waiting_bytes=status.waiting_bytes,
-                oldest=status.oldest_ms,
-                dropped=status.dropped,
-                refused=status.refused,
-                trouble=status.trouble,
-            )
-        )
+        given = {"name": name, "class_name": sink.class_name, "interval": sink.interval}
+        answers.append(to_answer(SinkSummary, status, state=state_of(status, sink), **given))
     return answers
 
 

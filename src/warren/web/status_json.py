@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from msgspec import structs
 
+from warren.domain.arrays import Ints
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text, joined, replace_matching
 from warren.domain.windows import UNKNOWN
+from warren.snapshot.status import missing_group
 from warren.web.go_json import dumps, to_number
 
 if TYPE_CHECKING:
     from warren.web.index import Index
-
-Ints = NDArray[np.int64]
 
 ROWS_PER_CHUNK = 2_048
 _OK = int(Status.OK)
@@ -36,16 +36,14 @@ def group_status(index: "Index", group_row: int, *, show_all: bool) -> bytes:
         return head + chunk.slice(begin, end) + tail
     if index.group_columns["status"][group_row] == _OK:
         return head + tail
-    first, last = index.rows_of(group_row)
+    first, last = index.first_row[group_row : group_row + 2].tolist()
     return head + chunk.rows(np.flatnonzero(index.columns["status"][first:last] != _OK) + first) + tail
 
 
 def not_found(cluster: str, group: str) -> bytes:
     """The status of a group that does not exist."""
-    return (
-        b'{"cluster":%b,"group":%b,"status":"NOTFOUND","complete":1,"partitions":[],'
-        b'"partition_count":0,"maxlag":null,"totallag":0}' % (dumps(cluster), dumps(group))
-    )
+    # Go writes no fraction here.
+    return dumps(structs.replace(missing_group((cluster, group)), complete=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +98,18 @@ class StatusJson:
         begin, end = np.searchsorted(self._chunk_of_group, [number, number + 1]).tolist()
         first_run, last_run = int(runs.first_of_group[begin]), int(runs.first_of_group[end])
         run, partition, row = runs.listed_rows(first_run, last_run, index.columns["partition"])
+        status = np.where(row < 0, Status.OK, index.columns["status"][row])
         lines = joined(
-            '{"topic":',
-            self._names["topic"].take(pa.array(index.codes["topic"][runs.first[run]])),
-            ',"partition":',
-            as_text(partition),
-            ',"owner":',
-            self._name("owner", row),
-            ',"client_id":',
-            self._name("client_id", row),
-            ',"status":"',
-            _STATUS.take(pa.array(np.where(row < 0, Status.OK, index.columns["status"][row]))),
-            '","start":',
-            self._slot("start", row),
-            ',"end":',
-            self._slot("end", row),
-            ',"current_lag":',
-            as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
-            ',"complete":',
-            self._complete(row),
-            "},",
-        )
+            '{"topic":', self._names["topic"].take(pa.array(index.codes["topic"][runs.first[run]])),
+            ',"partition":', as_text(partition),
+            ',"owner":', self._name("owner", row),
+            ',"client_id":', self._name("client_id", row),
+            ',"status":"', _STATUS.take(pa.array(status)),
+            '","start":', self._slot("start", row),
+            ',"end":', self._slot("end", row),
+            ',"current_lag":', as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
+            ',"complete":', self._complete(row), "},",
+        )  # fmt: skip
         _, ends, data = lines.buffers()
         edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
         chunk = JsonChunk(memoryview(data), edges, begin, int(index.first_row[begin]), np.flatnonzero(row >= 0))

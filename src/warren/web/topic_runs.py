@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
+from warren.domain.arrays import Codes, Ints
 
 
 @dataclass(frozen=True, slots=True)

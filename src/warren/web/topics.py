@@ -1,20 +1,18 @@
 """A topic with its heads, its rate and its consumers side by side."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from warren.domain.arrays import Ints
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.reader import Snapshot
+from warren.web.answers.groups import TopicConsumer, TopicDetail, TopicPartition
 from warren.web.api import Api
-from warren.web.http import Request, Response
+from warren.web.http import Request, Response, known, success
 from warren.web.index import Index
 from warren.web.overview import group_answer
-from warren.web.responses import success
-from warren.web.topic_runs import Ints
 
 RATE_MS = 60_000
 """The time over which the rate of a topic is measured, if heads have been known for that long."""
@@ -28,25 +26,20 @@ def topic_detail(api: Api, request: Request) -> Response:
         raise RequestError("cluster or topic not found", 404)
     heads, log_starts = index.heads[rows], index.log_starts[rows]
     rates = _rates(index.snapshot, cluster, topic, heads)
-    known = rates[~np.isnan(rates)]
+    measured = rates[~np.isnan(rates)]
     columns = zip(heads.tolist(), log_starts.tolist(), rates.tolist(), strict=True)
-    answer = {
-        "cluster": cluster,
-        "topic": topic,
-        "judged_at": index.snapshot.manifest.now_ms,
-        "rate": round(float(known.sum()), 2) if known.size else None,
-        "partitions": [
-            {
-                "partition": partition,
-                "head": None if head == UNKNOWN else head,
-                "log_start": None if log_start == UNKNOWN else log_start,
-                "rate": None if np.isnan(rate) else round(rate, 2),
-            }
+    detail = TopicDetail(
+        cluster=cluster,
+        topic=topic,
+        judged_at=index.snapshot.manifest.now_ms,
+        rate=round(float(measured.sum()), 2) if measured.size else None,
+        partitions=[
+            TopicPartition(partition, known(head), known(log_start), None if np.isnan(rate) else round(rate, 2))
             for partition, (head, log_start, rate) in enumerate(columns)
         ],
-        "consumers": _consumers(index, cluster, topic),
-    }
-    return success(request, "topic detail returned", topic=answer)
+        consumers=_consumers(index, cluster, topic),
+    )
+    return success(request, "topic detail returned", topic=detail)
 
 
 def _rates(snapshot: Snapshot, cluster: str, topic: str, heads: Ints) -> NDArray[np.float64]:
@@ -66,7 +59,7 @@ def _rates(snapshot: Snapshot, cluster: str, topic: str, heads: Ints) -> NDArray
     return np.where(is_known, (heads - older) * 1000.0 / (now_ms - taken_ms[before]), np.nan)
 
 
-def _consumers(index: Index, cluster: str, topic: str) -> list[dict[str, Any]]:
+def _consumers(index: Index, cluster: str, topic: str) -> list[TopicConsumer]:
     """Each group of a topic with its lag there, the largest lag first."""
     consumers = []
     for run in index.runs_of(cluster, topic).tolist():
@@ -75,17 +68,12 @@ def _consumers(index: Index, cluster: str, topic: str) -> list[dict[str, Any]]:
         partitions, lags, statuses = (index.columns[name][rows] for name in ("partition", "current_lag", "status"))
         codes, counts = np.unique(statuses, return_counts=True)
         consumers.append(
-            {
+            TopicConsumer(
                 **group_answer(index, group_row),
-                "totallag": int(np.maximum(lags, 0).sum()),
-                "since": int(index.group_columns["since_ms"][group_row]),
-                "statuses": {
-                    Status(code).name: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-                },
-                "lags": [
-                    [partition, None if lag == UNKNOWN else lag]
-                    for partition, lag in zip(partitions.tolist(), lags.tolist(), strict=True)
-                ],
-            }
+                totallag=int(np.maximum(lags, 0).sum()),
+                since=int(index.group_columns["since_ms"][group_row]),
+                statuses={Status(code).name: int(count) for code, count in zip(codes, counts, strict=True)},
+                lags=[(int(partition), known(int(lag))) for partition, lag in zip(partitions, lags, strict=True)],
+            )
         )
-    return sorted(consumers, key=lambda consumer: (-consumer["totallag"], consumer["group"]))
+    return sorted(consumers, key=lambda consumer: (-consumer.totallag, consumer.group))

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from warren.snapshot.status import StatusName, TimeMs
 from warren.web.answers.groups import Growth, NamedGroup, Since, StatusCounts, UnknownSince
@@ -13,26 +13,30 @@ SinkStateName = Literal["starting", "well", "behind", "trouble"]
 WorstStatus = Annotated[StatusName, Meta(description="The most severe status of its groups")]
 
 
-class ClusterSummary(Struct):
+_CLUSTER_NAMES = {"worst_status": "status", "groups_by_status": "groups", "partitions_by_status": "partitions"}
+_STATE_NAMES = {"unknown_since_ms": "unknown_since", "error": "error_message", "is_catching_up": "catching_up"}
+
+
+class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
     """A cluster as a whole; fields that are not required are missing until it is judged for the first time."""
 
     name: str
-    status: WorstStatus
+    worst_status: WorstStatus
     totallag: int
-    groups: GroupCounts
-    partitions: Annotated[StatusCounts, Meta(description="Number of partitions by status")]
-    unknown_since: UnknownSince | UnsetType = UNSET
-    error_message: Annotated[str | UnsetType | None, Meta(description="Why the cluster cannot be judged")] = UNSET
-    catching_up: Annotated[bool | UnsetType, Meta(description="Whether old commits are still being read")] = UNSET
+    groups_by_status: GroupCounts
+    partitions_by_status: Annotated[StatusCounts, Meta(description="Number of partitions by status")]
+    unknown_since_ms: UnknownSince | UnsetType = UNSET
+    error: Annotated[str | UnsetType | None, Meta(description="Why the cluster cannot be judged")] = UNSET
+    is_catching_up: Annotated[bool | UnsetType, Meta(description="Whether old commits are still being read")] = UNSET
     judged_at: int | UnsetType | None = UNSET
 
 
-class ClusterHistoryPoint(Struct):
+class ClusterHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "status", "is_known": "known"}):
     """A cluster at one time."""
 
-    time: TimeMs
-    status: WorstStatus
-    known: Annotated[bool, Meta(description="Whether the cluster could be judged")]
+    time_ms: TimeMs
+    worst_status: WorstStatus
+    is_known: Annotated[bool, Meta(description="Whether the cluster could be judged")]
     totallag: int
     groups: GroupCounts
 
@@ -69,28 +73,28 @@ class ChangedGroup(NamedGroup):
     since: Since
 
 
-class SinkSummary(Struct):
+class SinkSummary(Struct, rename={"class_name": "class", "delivered_ms": "delivered", "oldest_ms": "oldest"}):
     """A sink and its deliveries; one interval is one sample of all lags."""
 
     name: str
-    class_name: str = field(name="class")
+    class_name: str
     state: SinkStateName
     interval: Annotated[float, Meta(description="Seconds between samples")]
     points: Annotated[int, Meta(description="Points per interval")]
-    delivered: Annotated[int | None, Meta(description="Time of the last delivered interval")]
+    delivered_ms: Annotated[int | None, Meta(description="Time of the last delivered interval")]
     waiting: Annotated[int, Meta(description="Intervals that are not delivered yet")]
     waiting_bytes: int
-    oldest: Annotated[int | None, Meta(description="Time of the oldest interval that is not delivered yet")]
+    oldest_ms: Annotated[int | None, Meta(description="Time of the oldest interval that is not delivered yet")]
     dropped: Annotated[int, Meta(description="Intervals dropped to make room, since the process started")]
     refused: Annotated[int, Meta(description="Requests that the server refused, since the process started")]
     trouble: Annotated[str, Meta(description="The last error; empty if there is none")]
 
 
-class LeadershipSummary(Struct, kw_only=True):
+class LeadershipSummary(Struct, kw_only=True, rename={"since_ms": "since"}):
     """Whether this Warren sends notifications: it does if it is `alone` or `active`."""
 
     state: Annotated[str, Meta(extra_json_schema={"enum": LEADERSHIP_STATES})]
-    since: int | UnsetType | None = UNSET
+    since_ms: int | UnsetType | None = UNSET
     why: str
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from warren.snapshot.status import Complete, Slot, StatusName, TimeMs
 
@@ -15,13 +15,13 @@ Rate = Annotated[float | None, Meta(description="New messages per second; null i
 StatusCounts = dict[StatusName, int]
 
 
-class PartitionWindow(Struct):
+class PartitionWindow(Struct, rename={"current_lag": "current-lag"}):
     """The window of a group's commits to a partition."""
 
     offsets: Annotated[list[Slot | None], Meta(description="Oldest first; null where the window is not filled")]
     owner: str
     client_id: str
-    current_lag: int = field(name="current-lag")
+    current_lag: int
 
 
 class NamedGroup(Struct):
@@ -32,7 +32,7 @@ class NamedGroup(Struct):
     status: StatusName
 
 
-class PartitionExplanation(Struct):
+class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offset": "committed"}):
     """A partition with the reason of its status."""
 
     topic: str
@@ -40,9 +40,9 @@ class PartitionExplanation(Struct):
     owner: str
     client_id: str
     status: StatusName
-    since: Since
+    since_ms: Since
     reason: str
-    committed: Annotated[int | None, Meta(description="Last committed offset; null if none was seen")]
+    committed_offset: Annotated[int | None, Meta(description="Last committed offset; null if none was seen")]
     head: Head
     log_start: LogStart
     current_lag: Annotated[int | None, Meta(description="Lag behind the head; null if unknown")]
@@ -50,23 +50,23 @@ class PartitionExplanation(Struct):
     window: Annotated[list[Slot] | UnsetType, Meta(description="Only if one partition is requested")] = UNSET
 
 
-class GroupExplanation(NamedGroup):
+class GroupExplanation(NamedGroup, rename={"since_ms": "since"}):
     """A group with the reason of the status of each partition."""
 
-    since: Since
+    since_ms: Since
     judged_at: TimeMs
     unknown_since: UnknownSince
     totallag: int
     partitions: list[PartitionExplanation]
 
 
-class GroupHistoryPoint(Struct):
+class GroupHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "worst", "since_ms": "since"}):
     """A group at one time."""
 
-    time: TimeMs
+    time_ms: TimeMs
     status: StatusName
-    worst: Annotated[StatusName, Meta(description="The most severe status of its partitions")]
-    since: Since
+    worst_status: Annotated[StatusName, Meta(description="The most severe status of its partitions")]
+    since_ms: Since
     totallag: int
     maxlag: int
 

@@ -2,24 +2,24 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from warren.incidents.model import Event
 from warren.snapshot.status import StatusName, TimeMs
 
 
-class IncidentAcknowledgement(Struct):
+class IncidentAcknowledgement(Struct, rename={"at_ms": "time"}):
     """Who works on an incident."""
 
-    time: TimeMs
+    at_ms: TimeMs
     by: str
     why: str
 
 
-class IncidentChange(Struct):
+class IncidentChange(Struct, rename={"at_ms": "time"}):
     """The status of an incident's group from a time on."""
 
-    time: TimeMs
+    at_ms: TimeMs
     status: StatusName
 
 
@@ -40,15 +40,15 @@ class IncidentPartition(Struct):
     lag: Annotated[int | None, Meta(description="null if unknown")]
 
 
-class IncidentSummary(Struct):
+class IncidentSummary(Struct, rename={"opened_ms": "opened", "closed_ms": "closed"}):
     """A group in trouble, from its first bad verdict to its first good one."""
 
     id: str
     cluster: str
     group: str
     team: Annotated[str, Meta(description="The team that a route names; empty if none does")]
-    opened: TimeMs
-    closed: Annotated[int | None, Meta(description="Milliseconds since 1970; null while it is open")]
+    opened_ms: TimeMs
+    closed_ms: Annotated[int | None, Meta(description="Milliseconds since 1970; null while it is open")]
     status: StatusName
     worst: Annotated[StatusName, Meta(description="The most severe status so far")]
     acknowledged: IncidentAcknowledgement | None
@@ -59,17 +59,20 @@ class IncidentSummary(Struct):
     partitions: Annotated[list[IncidentPartition], Meta(description="The most severe of them")]
 
 
-class IncidentMessage(Struct):
+class IncidentMessage(
+    Struct,
+    rename={"due_ms": "due", "sent_ms": "sent", "given_up_ms": "given_up", "last_error": "trouble", "reason": "why"},
+):
     """A notification about an incident."""
 
     notifier: str
     event: Event
-    due: TimeMs
-    sent: int | None
-    given_up: int | None
+    due_ms: TimeMs
+    sent_ms: int | None
+    given_up_ms: int | None
     attempts: int
-    trouble: Annotated[str, Meta(description="The last error; empty if there is none")]
-    why: str
+    last_error: Annotated[str, Meta(description="The last error; empty if there is none")]
+    reason: str
     channel: Annotated[str, Meta(description="The channel that a route names; empty if none does")]
 
 
@@ -80,25 +83,25 @@ class IncidentDetail(IncidentSummary):
     messages: Annotated[list[IncidentMessage], Meta(description="The last notifications, oldest first")]
 
 
-class SilenceSummary(Struct):
+class SilenceSummary(Struct, rename={"from_ms": "from", "until_ms": "until"}):
     """No notifications for matching groups until a given time."""
 
     id: str
     cluster: Annotated[str, Meta(description="Pattern of cluster names")]
     group: Annotated[str, Meta(description="Pattern of group names")]
-    begins: TimeMs = field(name="from")
-    until: TimeMs
+    from_ms: TimeMs
+    until_ms: TimeMs
     by: str
     why: str
 
 
-class NotifierSummary(Struct):
+class NotifierSummary(Struct, rename={"class_name": "class", "last_sent_ms": "last_sent", "last_error": "trouble"}):
     """A notifier and its notifications of the last days."""
 
     name: str
-    class_name: str = field(name="class")
+    class_name: str
     waiting: int
     sent: int
     given_up: Annotated[int, Meta(description="Notifications that were refused or became too old")]
-    last_sent: int | None
-    trouble: Annotated[str, Meta(description="Why the oldest waiting notification is not sent yet")]
+    last_sent_ms: int | None
+    last_error: Annotated[str, Meta(description="Why the oldest waiting notification is not sent yet")]
