@@ -1,6 +1,5 @@
 """Warren's own answers about groups: all groups in columns, all groups of a cluster, and the reasons of verdicts."""
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 from msgspec import UNSET
 
 from warren.domain.arrays import Ints
+from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.snapshot.reader import Snapshot, status_name
@@ -112,18 +112,12 @@ def _select(index: Index, cluster: str, request: Request) -> Ints:
     patterns = request.query.get("group", ())
     if sum(pattern.count("*") for pattern in patterns) > MAX_STARS:
         raise RequestError(f"group may have at most {MAX_STARS} *")
-    if rows.size and patterns:
-        regex = "(?s)^(" + "|".join(map(_regex, patterns)) + ")$"
-        rows = rows[np.asarray(pc.match_substring_regex(index.group_names.take(pa.array(rows)), regex))]
+    if patterns:
+        names = index.group_names.take(pa.array(rows))
+        rows = rows[np.logical_or.reduce([matches_wildcards(names, pattern) for pattern in patterns])]
     if rows.size and (after := request.last("after")):
         rows = rows[np.asarray(pc.greater(index.group_names.take(pa.array(rows)), after))]
     return rows
-
-
-def _regex(pattern: str) -> str:
-    """A name with * and ? as a regular expression of RE2, whose matching takes linear time."""
-    wildcards = {"*": ".*", "?": "."}
-    return "".join(wildcards.get(character) or re.escape(character) for character in pattern)
 
 
 def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
