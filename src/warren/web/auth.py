@@ -31,7 +31,7 @@ class Guard:
         if offered is None:
             return None
         user, secret = offered
-        credentials = identity() if user is None else identity(user), digest_of(secret)
+        credentials = identity(user), digest_of(secret)
         role = 0
         # Every entry is compared, and both parts of it, so that the time taken reveals nothing about any of them.
         for entry in self._entries:

@@ -14,7 +14,8 @@ from multiprocessing.connection import Connection
 import pyarrow as pa
 import uvicorn
 
-from warren.config import Config, HttpServer, Tls
+from warren.config import Config, HttpServer
+from warren.config.security import Tls
 from warren.errors import WarrenError
 from warren.snapshot.requests import RequestQueue
 from warren.web.api import Api
