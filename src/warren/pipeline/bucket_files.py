@@ -54,7 +54,7 @@ def from_table(table: pa.Table, clusters: Sequence[str], intervals: int) -> Work
     bucket = WorkingBucket(new_rows(0, intervals))
     table = table.unify_dictionaries().combine_chunks()
     columns = {name: to_array(table[name]) for name in table.column_names}
-    cluster = Names(pa.array(clusters, pa.string())).find(columns["cluster"])
+    cluster = Names(clusters).find(columns["cluster"])
     bucket.rows = Rows(
         cluster=cluster,
         group=bucket.groups.codes(columns["group"]),

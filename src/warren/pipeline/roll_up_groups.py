@@ -68,7 +68,7 @@ def _since(status: SmallInts, keys: Ints, bucket: WorkingBucket, inputs: BucketI
     before = inputs.groups_before.unify_dictionaries()
     if before.num_rows == 0:
         return np.full(status.size, inputs.plan.now_ms, dtype=np.int64)
-    clusters = Names(pa.array([cluster.name for cluster in inputs.plan.clusters], pa.string()))
+    clusters = Names([cluster.name for cluster in inputs.plan.clusters])
     cluster = clusters.find(to_array(before["cluster"]))
     group = bucket.groups.find(to_array(before["group"]))
     index = search(np.where(group >= 0, bucket.group_keys(cluster, group), -1), keys)

@@ -1,6 +1,6 @@
 """One bucket in memory, on its way through the steps of a cycle: names are codes, windows are matrices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +21,8 @@ Integers = NDArray[np.integer]
 class Names:
     """A growing list of distinct names; the code of a name is its index."""
 
-    def __init__(self, values: pa.StringArray) -> None:
-        self.values = values
+    def __init__(self, values: Sequence[str] = ()) -> None:
+        self.values: pa.StringArray = pa.array(values, pa.string())
 
     def __len__(self) -> int:
         return len(self.values)
@@ -113,11 +113,6 @@ def new_rows(n: int, intervals: int) -> Rows:
     return Rows(**columns, windows=empty(n, intervals))
 
 
-def no_names() -> Names:
-    """An empty list of names."""
-    return Names(pa.array([], pa.string()))
-
-
 @dataclass(slots=True)
 class WorkingBucket:
     """The rows of a bucket with their names, and what the steps of this cycle found out.
@@ -126,9 +121,9 @@ class WorkingBucket:
     """
 
     rows: Rows
-    groups: Names = field(default_factory=no_names)
-    topics: Names = field(default_factory=no_names)
-    members: Names = field(default_factory=lambda: Names(pa.array([""], pa.string())))
+    groups: Names = field(default_factory=Names)
+    topics: Names = field(default_factory=Names)
+    members: Names = field(default_factory=lambda: Names([""]))
     """Hosts and client ids of group members."""
     commit_rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The row of each commit of the inputs; -1 for commits that do not count and for tombstones of groups."""
