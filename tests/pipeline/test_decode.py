@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from tests.kit.plans import Record, addressed_rows, mapped, plan, raw
 from tests.kit.records import Member, assignment, commit_key, commit_value, group_key, group_value, member_key
@@ -13,7 +14,7 @@ from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.pipeline import decode
 from warren.pipeline.flow import map_records
 from warren.pipeline.plan import PlannedCluster, PlannedSource
-from warren.pipeline.schemas import COMMITS, OWNERS, RAW_RECORDS, REJECTS, SEEDS, TableKind, spark_schema
+from warren.pipeline.schemas import COMMITS, OWNERS, RAW_RECORDS, REJECTS, SEEDS, TableKind
 from warren.pipeline.wanted import keep_wanted_groups
 
 ROOT = Path("nowhere")
@@ -44,7 +45,7 @@ def owned(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def test_raw_records_have_the_schema_that_spark_reads() -> None:
     batch = raw([commit(1)])
-    assert [(f.name, f.dataType.simpleString()) for f in spark_schema(RAW_RECORDS)] == [
+    assert [(f.name, f.dataType.simpleString()) for f in from_arrow_schema(RAW_RECORDS)] == [
         (f.name, {pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}[f.type]) for f in batch.schema
     ]
 

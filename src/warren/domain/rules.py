@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warren.domain.arrays import Bools, Floats, Ints, SmallInts
-from warren.domain.lag import SHORT_LAG
+from warren.domain.lag import SHORT_LAG, Trend, lag_trend
 from warren.domain.status import Status
-from warren.domain.trend import Trend, lag_trend, relax_floor
 from warren.domain.windows import UNKNOWN, Windows, is_filled, take_rows
 
 
@@ -104,8 +103,7 @@ class Partitions:
     @cached_property
     def trend(self) -> Trend:
         """How the lag of each partition moved."""
-        floor = relax_floor(self.windows, self.has_lag, self.evidence.trend_floor, self.evidence.elapsed_ms)
-        return lag_trend(self.windows, self.has_lag, floor)
+        return lag_trend(self.windows, self.has_lag, self.evidence.trend_floor, self.evidence.elapsed_ms)
 
     def take(self, rows: Ints) -> "Partitions":
         """Some of the partitions."""

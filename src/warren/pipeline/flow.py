@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.pipeline.add_commits import add_seeds, append_commits, locate_commits, replace_owners
 from warren.pipeline.bucket_files import load_bucket, load_inputs, write_bucket
@@ -29,7 +30,7 @@ from warren.pipeline.drop import (
 from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.roll_up_groups import roll_up_groups
-from warren.pipeline.schemas import ADDRESSED, RESULTS, spark_schema
+from warren.pipeline.schemas import ADDRESSED, RESULTS
 from warren.pipeline.shuffle import address_tables, gather_tables
 from warren.pipeline.wanted import keep_wanted
 from warren.pipeline.working_bucket import BucketStep, sort_partitions
@@ -55,7 +56,7 @@ BUCKET_STEPS: tuple[BucketStep, ...] = (
 
 def flow(spark: SparkSession, scans: Sequence[DataFrame], driver_tables: pa.Table, plan: CyclePlan) -> DataFrame:
     """A whole cycle: the records of every source, and the driver's own tables, to one result per bucket."""
-    addressed, results = spark_schema(ADDRESSED), spark_schema(RESULTS)
+    addressed, results = from_arrow_schema(ADDRESSED), from_arrow_schema(RESULTS)
     tables = spark.createDataFrame(driver_tables, schema=addressed)
     if scans:
         records = reduce(DataFrame.unionByName, scans).coalesce(2 * spark.sparkContext.defaultParallelism)

@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 MAX_CLAIMS = 20
 KEEP_MANIFESTS = 3
 KEEP_MS = 120_000
+_CONTINUED = ("now_ms", "buckets", "heads", "clusters", "rejects", "requests")
+"""What a new writer takes over as it is; all else follows from its own configuration."""
 
 
 class ManifestWriter:
@@ -46,17 +48,8 @@ class ManifestWriter:
             log.warning("no snapshot in %s: each offsets topic is read from its configured start", self._store.root)
         claim = self._first()
         if before is not None:
-            claim = replace(
-                claim,
-                predecessor=before.sequence,
-                epoch=before.epoch + 1,
-                now_ms=before.now_ms,
-                buckets=before.buckets,
-                heads=before.heads,
-                clusters=before.clusters,
-                rejects=before.rejects,
-                requests=before.requests,
-            )
+            continued = {name: getattr(before, name) for name in _CONTINUED}
+            claim = replace(claim, predecessor=before.sequence, epoch=before.epoch + 1, **continued)
         claim = replace(claim, sequence=max(self._store.sequences(), default=0) + 1)
         self._store.publish(claim)
         return claim

@@ -38,15 +38,11 @@ def next_manifest(
         was = state_of(before, planned.name)
         state = cluster_state(was, planned, samples.get(planned.name), own, counts, plan.now_ms)
         clusters[planned.name] = replace(state, seeded=was.seeded or planned.name in seeded)
-    return Manifest(
+    return replace(
+        before,
         sequence=plan.sequence,
         predecessor=before.sequence,
-        epoch=before.epoch,
         now_ms=plan.now_ms,
-        intervals=plan.intervals,
-        minimum_complete=plan.limits.minimum_complete,
-        allowed_lag=plan.limits.allowed_lag,
-        trigger_ms=before.trigger_ms,
         buckets=tuple(result.bucket for result in results),
         heads=plan.heads,
         clusters=clusters,

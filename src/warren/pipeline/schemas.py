@@ -3,7 +3,6 @@
 from enum import IntEnum
 
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from warren.kafka import samples
 
@@ -61,9 +60,3 @@ ADDRESSED = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("kind", pa
 
 RESULTS = pa.schema([("bucket", pa.int32()), ("result", pa.binary())])
 """What the tasks of buckets return: a `BucketResult` each, never rows that grow with the groups."""
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """A schema of integers and bytes as Spark's."""
-    spark_types = {pa.int32(): IntegerType(), pa.int64(): LongType(), pa.binary(): BinaryType()}
-    return StructType([StructField(field.name, spark_types[field.type]) for field in schema])

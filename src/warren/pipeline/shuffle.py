@@ -55,9 +55,7 @@ def gather_tables(batches: Batches) -> dict[int, dict[TableKind, pa.Table]]:
 
 
 def _cut_by_bucket(table: pa.Table, plan: CyclePlan) -> Iterator[tuple[int, pa.Table]]:
-    groups = to_array(table["group"])
-    if not pa.types.is_dictionary(groups.type):
-        groups = groups.dictionary_encode()
+    groups = to_array(table["group"]).dictionary_encode()
     code, cluster = to_ints(groups.indices), to_ints(table["cluster"])
     bucket = np.zeros(table.num_rows, dtype=np.int64)
     for index in np.unique(cluster):
