@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.kit.workloads import expected_status, heads, wait_for_commits
+from tests.kit.workloads import Left, expected_status, heads, wait_for_commits
 from warren.demo.broker import Kafka
 from warren.demo.run import demo_workload
 from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled, rewound_offset
@@ -134,7 +134,7 @@ def run(kafka: Kafka) -> WorkloadRun:
         "slow": Slow(*at, "consumers-slow", produced_rate=RATE, fraction=0.5, commit_every_s=0.5),
         "stalled": Stalled(*at, "consumers-stalled", behind=100, commit_every_s=0.5),
         "stopped": Stopped(*at, "consumers-stopped", healthy_s=3.0, commit_every_s=0.5),
-        "left": Stopped(*at, "consumers-left", healthy_s=3.0, leaves=True, commit_every_s=0.5),
+        "left": Left(*at, "consumers-left", healthy_s=3.0, commit_every_s=0.5),
         "rewinding": Rewinding(*at, "consumers-rewinding", commit_every_s=0.5, every=4, step=20),
     }
     try:

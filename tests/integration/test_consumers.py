@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.warrens import Recorder, Seen, WarrenRun, recorded, sections_for, wait_for
-from tests.kit.workloads import expected_status, fill_in_transaction, settles_after_s
+from tests.kit.workloads import Left, expected_status, fill_in_transaction, settles_after_s
 from warren.demo.broker import Kafka
 from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
 from warren.demo.workload.consumer_group import ConsumerGroup
@@ -54,7 +54,7 @@ def quiet_groups(bootstrap: str) -> dict[str, ConsumerGroup]:
         "slow from the start": Slow(*at, "kind-slow-from-0", produced_rate=QUIET_RATE, fraction=0.5),
         "stalled": Stalled(*at, "kind-stalled", behind=500),
         "stopped": Stopped(*at, "kind-stopped", healthy_s=12.0),
-        "left": Stopped(*at, "kind-left", healthy_s=12.0, leaves=True),
+        "left": Left(*at, "kind-left", healthy_s=12.0),
         "rewinding": Rewinding(*at, "kind-rewinding"),
         "catching up": CatchingUp(*at, "kind-catching-up", produced_rate=QUIET_RATE, behind=4_000),
         "bursty": Bursty(*at, "kind-bursty"),

@@ -1,16 +1,29 @@
 """What tests need to know of a workload: when and how its groups are judged, and what its topics hold."""
 
 import time
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from warren.demo.workload.committing_groups import Rewinding, Slow, Stalled
 from warren.demo.workload.consumer_group import ConsumerGroup
-from warren.demo.workload.consuming_groups import Stopped
+from warren.demo.workload.consuming_groups import Healthy, Stopped
 from warren.demo.workload.thread import CLIENT_LOG
 from warren.demo.workload.topics import PAYLOAD, client_config, count_partitions
 
-_STATUSES = {Slow: "WARN", Stalled: "ERR", Rewinding: "ERR", Stopped: "ERR"}
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Left(Stopped):
+    """Stops by leaving its group, with a last commit."""
+
+    def _membership(self) -> dict[str, str | int]:
+        return Healthy._membership(self)
+
+    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
+        Healthy._commit_revoked(self, consumer, offsets)
+
+
+_STATUSES = {Slow: "WARN", Stalled: "ERR", Rewinding: "ERR", Stopped: "ERR", Left: "ERR"}
 
 
 def expected_status(group: ConsumerGroup) -> str:

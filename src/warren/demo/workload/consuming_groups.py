@@ -96,12 +96,11 @@ class Bursty(Healthy):
 class Stopped(Healthy):
     """Healthy for `healthy_s`, then gone: STOP once it has been silent for longer than its window.
 
-    With `leaves` it leaves the group. Without, it ends like a killed process: without a last commit, and the broker
-    notices when the session times out. `start()` brings it back.
+    It ends like a killed process: without a last commit, and the broker notices when the session times out. `start()`
+    brings it back.
     """
 
     healthy_s: float = 15.0
-    leaves: bool = False
     _ends_at: float | None = field(init=False, default=None)
 
     def _reset(self) -> None:
@@ -112,8 +111,7 @@ class Stopped(Healthy):
 
     def _membership(self) -> dict[str, str | int]:
         # A static member does not leave the group when it closes: to the broker this looks like a killed process.
-        static: dict[str, str | int] = {"group.instance.id": self.client_id, "session.timeout.ms": 6_000}
-        return {**super()._membership(), **({} if self.leaves else static)}
+        return {**super()._membership(), "group.instance.id": self.client_id, "session.timeout.ms": 6_000}
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         super()._on_assign(consumer, partitions)
@@ -121,8 +119,7 @@ class Stopped(Healthy):
             self._ends_at = time.monotonic() + self.healthy_s
 
     def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        if self.leaves:
-            super()._commit_revoked(consumer, offsets)
+        """Nothing: a killed process cannot commit."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -112,17 +112,10 @@ def is_fatal(error: KafkaException) -> bool:
 
 def stop_all(threads: Iterable[WorkloadThread], timeout_s: float = 30.0) -> None:
     """Stop many at once: ask all, then wait for all, then raise the first error."""
-    threads = list(threads)
-    for thread in threads:
-        thread._stopping.set()
-    errors: list[DemoError] = []
-    for thread in threads:
-        try:
-            thread.stop(timeout_s)
-        except DemoError as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
+    with contextlib.ExitStack() as stops:
+        for thread in threads:
+            thread._stopping.set()
+            stops.callback(thread.stop, timeout_s)
 
 
 class Schedule:
