@@ -37,21 +37,13 @@ def pid_file(path: Path, *, is_configured: bool) -> Iterator[None]:
 
 
 def _write_pid(path: Path) -> None:
-    with contextlib.suppress(FileNotFoundError, ValueError):
+    with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
         other = int(path.read_text())
-        if other != os.getpid() and _is_running(other):
+        if other != os.getpid():
+            with contextlib.suppress(PermissionError):
+                os.kill(other, 0)
             raise WarrenError(f"process {other} is already running; stop it first, or configure another pidfile")
     path.write_text(str(os.getpid()))
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def redirect_output(path: Path) -> None:

@@ -107,6 +107,13 @@ def host_and_port(address: str) -> tuple[str, int]:
     return match[2].lower(), int(match[3] or 0)
 
 
+def _is_address(address: str) -> bool:
+    try:
+        return bool(host_and_port(address))
+    except ValueError:
+        return False
+
+
 def _number_from(given: str) -> object:
     for convert in (int, float):
         try:
@@ -116,23 +123,11 @@ def _number_from(given: str) -> object:
     return given
 
 
-def _switch_from(given: str) -> object:
-    return {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(given.lower(), given)
-
-
 def _regex(pattern: str) -> str | None:
     error = regex_error(pattern)
     if error is not None:
         raise ValueError(error)
     return pattern or None
-
-
-def _is_address(address: str) -> bool:
-    try:
-        host_and_port(address)
-    except ValueError:
-        return False
-    return True
 
 
 def _to_seconds(value: float | str) -> float:
@@ -142,10 +137,6 @@ def _to_seconds(value: float | str) -> float:
     if not 0 < value <= 86_400:
         raise ValueError
     return float(value)
-
-
-def _to_texts(table: dict[str, object]) -> dict[str, str]:
-    return {name: _scalar_text(name, value) for name, value in table.items()}
 
 
 def _to_spark_conf(table: dict[str, object]) -> dict[str, str]:
@@ -203,8 +194,9 @@ SPARK_MASTER = text(
 )
 SPARK_CONF = Check("a table of Spark settings, spark.NAME = VALUE", dict, convert=_to_spark_conf)
 JVM_SIZE = text('a size for the JVM such as "4g"', r"[1-9]\d*[kmgtKMGT]")
-SWITCH = Check("true or false", bool, from_text=_switch_from)
-TEXTS = Check("a table of strings", dict, convert=_to_texts)
+_SWITCHES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+SWITCH = Check("true or false", bool, from_text=lambda given: _SWITCHES.get(given.lower(), given))
+TEXTS = Check("a table of strings", dict, convert=lambda table: {key: _scalar_text(key, table[key]) for key in table})
 SECONDS = whole(1, 1_000_000_000, "seconds")
 SECONDS_OR_0 = whole(0, 1_000_000_000, "seconds")
 TIMEOUT = whole(1, 300, "seconds")
