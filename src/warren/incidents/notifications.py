@@ -8,7 +8,7 @@ from warren.domain.status import Status
 from warren.incidents.evaluation import Evaluation
 from warren.incidents.model import DueNotification, Event, Incident, Notification, StormGroup, StormStatus
 from warren.incidents.storms import Storm
-from warren.snapshot.status import GroupName, missing_group
+from warren.snapshot.status import GroupName, GroupStatus, missing_group
 
 MAX_STORM_GROUPS = 200
 """How many groups of a storm are listed, the most severe first."""
@@ -41,24 +41,12 @@ def _group_notification(
     evaluation: Evaluation, name: GroupName, incident: Incident | None, due: DueNotification
 ) -> Notification:
     """A notification of an incident, or without one the report of a group."""
-    cluster, group = name
     status = evaluation.results[name].status if name in evaluation.results else missing_group(name)
-    report_key = f"report/{cluster}/{group}/{due.notifier}/{evaluation.now_ms}"
-    return Notification(
-        key=f"{incident.id}/{due.notifier}/{due.sequence}" if incident else report_key,
-        notifier=due.notifier,
-        event=due.event,
-        incident=incident.id if incident else "",
-        sequence=due.sequence,
-        cluster=cluster,
-        group=group,
-        opened_ms=incident.opened_ms if incident else evaluation.now_ms,
-        due_ms=evaluation.now_ms,
-        reason=due.reason,
-        result=replace(status, status=incident.status.name) if incident and due.event is Event.CLOSE else status,
-        team=evaluation.recipients[name].team,
-        channel=evaluation.recipients[name].channels.get(due.notifier, ""),
-    )
+    if incident and due.event is Event.CLOSE:
+        status = replace(status, status=incident.status.name)
+    recipients = evaluation.recipients[name]
+    channel = recipients.channels.get(due.notifier, "")
+    return _notification(evaluation, due, incident, name, status, recipients.team, channel)
 
 
 def _storm_notification(
@@ -68,20 +56,36 @@ def _storm_notification(
     status = _storm_status(evaluation, storm, incidents)
     recipients = evaluation.recipients
     teams = {recipients[incident.name].team for incident in incidents if incident.name in recipients}
+    team = teams.pop() if len(teams) == 1 else ""
+    return _notification(evaluation, due, storm, (storm.cluster, status.group), status, team, storm.channel)
+
+
+def _notification(
+    evaluation: Evaluation,
+    due: DueNotification,
+    subject: Incident | Storm | None,
+    name: GroupName,
+    result: GroupStatus,
+    team: str,
+    channel: str,
+) -> Notification:
+    cluster, group = name
+    now_ms = evaluation.now_ms
+    report_key = f"report/{cluster}/{group}/{due.notifier}/{now_ms}"
     return Notification(
-        key=f"{storm.id}/{due.notifier}/{due.sequence}",
+        key=f"{subject.id}/{due.notifier}/{due.sequence}" if subject else report_key,
         notifier=due.notifier,
         event=due.event,
-        incident=storm.id,
+        incident=subject.id if subject else "",
         sequence=due.sequence,
-        cluster=storm.cluster,
-        group=status.group,
-        opened_ms=storm.opened_ms,
-        due_ms=evaluation.now_ms,
+        cluster=cluster,
+        group=group,
+        opened_ms=subject.opened_ms if subject else now_ms,
+        due_ms=now_ms,
         reason=due.reason,
-        result=status,
-        team=teams.pop() if len(teams) == 1 else "",
-        channel=storm.channel,
+        result=result,
+        team=team,
+        channel=channel,
     )
 
 

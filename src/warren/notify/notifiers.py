@@ -18,7 +18,7 @@ from warren.notify.senders.apprise import AppriseSender, read_service
 from warren.notify.senders.email import EmailSender
 from warren.notify.senders.http import HttpSender
 from warren.notify.senders.sender import Sender
-from warren.notify.senders.slack import slack_sender
+from warren.notify.senders.slack import SlackSender
 from warren.notify.templates.render import inline_template, read_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
 
@@ -60,7 +60,7 @@ class NullSender(Sender):
 _SENDERS: dict[str, Callable[[Notifier, str | None], Sender]] = {
     "http": HttpSender,
     "email": EmailSender,
-    "slack": slack_sender,
+    "slack": SlackSender,
     "alertmanager": AlertmanagerSender,
     "apprise": AppriseSender,
     "null": NullSender,

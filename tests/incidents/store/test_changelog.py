@@ -46,10 +46,6 @@ def policy(kafka: Kafka, topic: str) -> str:
     return str(configs["cleanup.policy"].value)
 
 
-def read(changelog: Changelog) -> list[RowChange]:
-    return [change for part in changelog.read_all() for change in part]
-
-
 def test_the_topic_is_created_with_one_partition_and_compaction(kafka: Kafka, changelog: Changelog, topic: str) -> None:
     changelog.create_topic()
     changelog.create_topic()
@@ -74,7 +70,7 @@ def test_changes_are_read_back_and_foreign_records_are_skipped(
     changelog.begin_to_write()
     changelog.write([RowChange("storms", "s1", STORM), RowChange("storms", "s2")])
     produce(kafka.bootstrap, topic, [(b"storms/s3", b"{}"), (b"unknown/x", b"{}"), (b"\xff", b"x")])
-    changes = read(changelog)
+    changes = changelog.read_all()
     assert [(change.table, change.key, change.row) for change in changes] == [
         ("storms", "s1", STORM), ("storms", "s2", None),
     ]  # fmt: skip
@@ -92,5 +88,5 @@ def test_a_new_writer_fences_the_one_before(kafka: Kafka, changelog: Changelog, 
     other.write([RowChange("storms", "after", STORM)])
     with pytest.raises(ReplicationError):
         changelog.write([RowChange("storms", "late", STORM)])
-    assert {change.key for change in read(other)} == {"before", "after"}
+    assert {change.key for change in other.read_all()} == {"before", "after"}
     other.close()

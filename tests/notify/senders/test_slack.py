@@ -23,7 +23,7 @@ from warren.incidents.model import Event, Notification
 from warren.incidents.store.reader import read_leadership
 from warren.notify.leadership import Leadership
 from warren.notify.notifiers import check_templates, send_sample
-from warren.notify.senders.slack import SlackBot, SlackWebhook
+from warren.notify.senders.slack import SlackSender
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
 TOKEN = "xoxb-hush-hush"
@@ -44,12 +44,12 @@ def slack() -> Iterator[Receiver]:
 
 
 def send(slack: Receiver, notification: Notification, notifier: Notifier = BOT) -> str | None:
-    with closing(SlackBot(notifier, LINKS, slack.url)) as bot:
+    with closing(SlackSender(notifier, LINKS, slack.url)) as bot:
         return bot.send(notification)
 
 
-def hook(slack: Receiver, **changes: Any) -> SlackWebhook:
-    return SlackWebhook(Notifier("hook", "slack", url_open=f"{slack.url}/hook/s3cret", **changes), LINKS)
+def hook(slack: Receiver, **changes: Any) -> SlackSender:
+    return SlackSender(Notifier("hook", "slack", url_open=f"{slack.url}/hook/s3cret", **changes), LINKS)
 
 
 def block_texts(payload: dict[str, Any]) -> str:

@@ -100,8 +100,7 @@ class Changelog:
             raise ReplicationError("another Warren writes incidents")
         with _replication_errors("cannot write to the changelog of incidents"):
             self._leader_producer.begin_transaction()
-            for change in changes:
-                _produce(self._leader_producer, self._topic, change)
+            self._produce(self._leader_producer, changes)
             self._leader_producer.commit_transaction(TIMEOUT_S)
 
     def share(self, changes: Iterable[RowChange]) -> None:
@@ -110,17 +109,34 @@ class Changelog:
             if self._action_producer is None:
                 settings = {**self._settings, "enable.idempotence": "true", "message.timeout.ms": "15000"}
                 self._action_producer = Producer(settings)
-            errors: list[KafkaError] = []
-            for change in changes:
-                _produce(self._action_producer, self._topic, change, errors)
+            errors = self._produce(self._action_producer, changes)
             remaining = self._action_producer.flush(TIMEOUT_S)
             if remaining or errors:
                 # A producer with a fatal error does not recover.
                 self._action_producer = None
                 raise KafkaException(errors[0] if errors else KafkaError(KafkaError._MSG_TIMED_OUT))
 
-    def read_all(self) -> Iterator[list[RowChange]]:
-        """Read from the beginning to the current end, in batches; `read_new` continues from there."""
+    def _produce(self, producer: Producer, changes: Iterable[RowChange]) -> list[KafkaError]:
+        """Enqueue changes; the list gets the errors of their delivery, as long as the producer is polled."""
+        errors: list[KafkaError] = []
+
+        def on_delivery(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                errors.append(error)
+
+        for change in changes:
+            key = f"{change.table}/{change.key}".encode()
+            value = None if change.row is None else orjson.dumps(change.row)
+            while True:
+                try:
+                    producer.produce(self._topic, value, key, 0, on_delivery=on_delivery)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        return errors
+
+    def read_all(self) -> list[RowChange]:
+        """Read from the beginning to the current end; `read_new` continues from there."""
         self._close_consumer()
         with _replication_errors("cannot read the changelog of incidents"):
             self._consumer = Consumer(
@@ -136,12 +152,13 @@ class Changelog:
                 }
             )
             self._consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+        changes: list[RowChange] = []
         while True:
-            changes, is_end = self._read(TIMEOUT_S)
-            yield changes
+            batch, is_end = self._read(TIMEOUT_S)
+            changes += batch
             if is_end:
-                return
-            if not changes:
+                return changes
+            if not batch:
                 raise ReplicationError(f"cannot read the changelog of incidents: no records within {TIMEOUT_S:g} s")
 
     def read_new(self) -> list[RowChange]:
@@ -178,23 +195,6 @@ class Changelog:
         """Close all connections."""
         self._close_consumer()
         self._leader_producer = self._action_producer = None
-
-
-def _produce(producer: Producer, topic: str, change: RowChange, errors: list[KafkaError] | None = None) -> None:
-    key = f"{change.table}/{change.key}".encode()
-    value = None if change.row is None else orjson.dumps(change.row)
-
-    def on_delivery(error: KafkaError | None, _: Message) -> None:
-        if error is not None and errors is not None:
-            errors.append(error)
-
-    while True:
-        try:
-            producer.produce(topic, value, key, 0, on_delivery=on_delivery)
-        except BufferError:
-            producer.poll(0.1)
-        else:
-            return
 
 
 def _decode(message: Message) -> list[RowChange]:

@@ -68,7 +68,7 @@ class ReplicatedStore(IncidentStore):
         """Replace the contents of the file by those of the changelog; readers see the old ones until then."""
         self._is_in_sync = self._has_topic = False
         # The transaction starts after reading, so that no other writer of the file waits for Kafka.
-        changes = [change for batch in self._changelog.read_all() for change in batch]
+        changes = self._changelog.read_all()
         with transaction(self._database) as database:
             for table in COLUMNS:
                 shared = " WHERE is_shared = 1" if table in OPERATOR_TABLES else ""

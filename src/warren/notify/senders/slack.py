@@ -26,32 +26,7 @@ class SlackError(RefusedError):
 
 
 class SlackSender(HttpClientSender):
-    """What the bot and the webhook have in common."""
-
-    def _message(self, notification: Notification) -> Payload:
-        rendered = self._templates.try_render(notification)
-        return (
-            to_message(notification, link_to(notification, self._external_url))
-            if rendered is None
-            else from_template(rendered)
-        )
-
-    def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> HttpResponse:
-        return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
-
-
-class SlackWebhook(SlackSender):
-    """Posts each notification to an incoming webhook."""
-
-    def send(self, notification: Notification) -> None:
-        """Post a notification."""
-        assert self._notifier.url_open is not None
-        channel = {"channel": notification.channel} if notification.channel else {}
-        self._request(self._notifier.url_open, self._message(notification) | channel)
-
-
-class SlackBot(SlackSender):
-    """Posts the first notification of an incident to a channel, and those that follow to its thread."""
+    """Posts to an incoming webhook; with a bot's token to a channel, and what follows in an incident to its thread."""
 
     def __init__(self, notifier: Notifier, external_url: str | None, api: str | None = None) -> None:
         super().__init__(notifier, external_url)
@@ -59,10 +34,20 @@ class SlackBot(SlackSender):
 
     def send(self, notification: Notification) -> str | None:
         """Post a notification; returns the position of a message that starts a thread."""
+        rendered = self._templates.try_render(notification)
+        if rendered is None:
+            message = to_message(notification, link_to(notification, self._external_url))
+        else:
+            message = from_template(rendered)
+        if not self._notifier.token:
+            assert self._notifier.url_open is not None
+            channel = {"channel": notification.channel} if notification.channel else {}
+            self._request(self._notifier.url_open, message | channel)
+            return None
         # Other programs recognize a message that was sent twice by its key.
         identity = {"key": notification.token, "incident": notification.incident}
         metadata = {"metadata": {"event_type": "warren_incident", "event_payload": identity}}
-        message = self._message(notification) | metadata
+        message |= metadata
         first = _read_receipt(notification.receipt)
         if first is None:
             return self._post(message | {"channel": notification.channel or self._notifier.channel})
@@ -93,6 +78,9 @@ class SlackBot(SlackSender):
         answer = self._call("chat.postMessage", message)
         return json.dumps({"channel": answer.get("channel"), "ts": answer.get("ts")})
 
+    def _request(self, url: str, payload: Payload, headers: dict[str, str] | None = None) -> HttpResponse:
+        return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
+
     def _call(self, method: str, payload: Payload) -> Payload:
         headers = {"Authorization": f"Bearer {self._notifier.token}", "Content-Type": "application/json; charset=utf-8"}
         response = self._request(f"{self._api}/{method}", payload, headers)
@@ -108,11 +96,6 @@ class SlackBot(SlackSender):
         if code in _TRY_AGAIN:
             raise BusyError(f"Slack answered {code}")
         raise SlackError(code)
-
-
-def slack_sender(notifier: Notifier, external_url: str | None) -> SlackSender:
-    """A bot if the notifier has a token, otherwise a webhook."""
-    return SlackBot(notifier, external_url) if notifier.token else SlackWebhook(notifier, external_url)
 
 
 def _read_receipt(receipt: str) -> Payload | None:
