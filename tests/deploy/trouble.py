@@ -15,7 +15,7 @@ from warren.config.sinks import InfluxSink
 from warren.delivery.sink_status import SinkStatus, sink_folder, write_status
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
-from warren.incidents.store.store import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.notify.delivery import NotifierDelivery
 from warren.notify.templates.sample import sample_notification
@@ -108,7 +108,7 @@ def pending_notifications(data: Path, *, is_first_refused: bool = False) -> None
     try:
         opened = sample_notification("hook", Event.OPEN)
         if not is_first_refused:
-            store.write(StoreUpdate(notifications=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)]))
+            store.write(notifications=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)])
             return
 
         def refuse(_: Notification) -> None:

@@ -43,9 +43,7 @@ def test_sent_reminders_are_deleted_after_a_day(tmp_path: Path) -> None:
     storms.process(0, bad(1))
     storms.process(2 * MINUTE, bad(1))
     for each in storms.notifications():
-        storms.scene.incident_store.update_notification(
-            each.key, lambda notification: replace(notification, sent_ms=START)
-        )
+        storms.scene.incident_store.update_notification(each.key, sent_ms=START)
     storms.process(25 * 60 * MINUTE, bad(1))
     assert [each.event for each in storms.notifications()] == [Event.OPEN, Event.REMINDER]
     assert [each.sent_ms is None for each in storms.notifications()] == [False, True], "only the newest is left"

@@ -48,8 +48,8 @@ def wrap_notifications() -> None:
         send(self, notification)
         unstored.add(threading.get_ident())
 
-    def store_notification(self: IncidentStore, *arguments: Any) -> None:
-        store(self, *arguments)
+    def store_notification(self: IncidentStore, *arguments: Any, **changes: Any) -> None:
+        store(self, *arguments, **changes)
         if threading.get_ident() in unstored:
             unstored.discard(threading.get_ident())
             reach("after-sent")

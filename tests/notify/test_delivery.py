@@ -9,7 +9,7 @@ import pytest
 from tests.kit.incidents import START, count_deliveries
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
-from warren.incidents.store.store import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore
 from warren.notify.delivery import BACKOFF, MAX_AGE_MS, NotifierDelivery
 
 
@@ -25,7 +25,7 @@ def test_waits_grow_and_end_after_a_day(tmp_path: Path) -> None:
         raise ConnectionError("no route to host")
 
     delivery = NotifierDelivery("hook", store, fail, lambda: now_ms, lambda: 0.5)
-    store.write(StoreUpdate(notifications=[make_notification()]))
+    store.write(notifications=[make_notification()])
     for _ in range(12):
         assert delivery.deliver_next() == 0.0
         pending = store.next_notification("hook")
@@ -45,7 +45,7 @@ def test_a_clock_that_is_set_back_does_not_delay_a_notification(tmp_path: Path) 
     store = IncidentStore(tmp_path)
     sent: list[str] = []
     delivery = NotifierDelivery("hook", store, lambda notification: sent.append(notification.key), lambda: START)
-    store.write(StoreUpdate(notifications=[make_notification(next_attempt_ms=START + 86_400_000)]))
+    store.write(notifications=[make_notification(next_attempt_ms=START + 86_400_000)])
     delivery.deliver_next()
     assert sent == ["k"]
 
@@ -56,7 +56,7 @@ def test_a_refused_notification_is_given_up_at_once(tmp_path: Path) -> None:
     def refuse(_: Notification) -> None:
         raise RefusedError("no")
 
-    store.write(StoreUpdate(notifications=[make_notification(), make_notification(key="l")]))
+    store.write(notifications=[make_notification(), make_notification(key="l")])
     delivery = NotifierDelivery("hook", store, refuse, lambda: START)
     delivery.deliver_next()
     pending = store.next_notification("hook")
@@ -70,7 +70,7 @@ def test_a_notification_that_was_sent_but_not_stored_as_sent_is_not_sent_again(
     store = IncidentStore(tmp_path)
     sent: list[str] = []
     delivery = NotifierDelivery("hook", store, lambda notification: sent.append(notification.key), lambda: START)
-    store.write(StoreUpdate(notifications=[make_notification()]))
+    store.write(notifications=[make_notification()])
     with monkeypatch.context() as disk:
         disk.setattr(store, "update_notification", _disk_is_full)
         for _ in range(3):
@@ -81,7 +81,7 @@ def test_a_notification_that_was_sent_but_not_stored_as_sent_is_not_sent_again(
     assert store.next_notification("hook") is None
 
 
-def _disk_is_full(*_: object) -> None:
+def _disk_is_full(*_: object, **__: object) -> None:
     raise OSError("the disk is full")
 
 
@@ -95,12 +95,12 @@ def test_a_notification_that_is_never_taken_delays_only_those_of_its_incident(tm
             raise ConnectionError("500")
         sent.append(notification.key)
 
-    store.write(StoreUpdate(notifications=[
+    store.write(notifications=[
         make_notification(key="p1", incident="poison", sequence=1),
         make_notification(key="p2", incident="poison", sequence=2, due_ms=START - 5),
         make_notification(key="a1", incident="a", sequence=1, due_ms=START + 1),
         make_notification(key="a2", incident="a", sequence=2),
-    ]))  # fmt: skip
+    ])  # fmt: skip
     delivery = NotifierDelivery("hook", store, send, lambda: now_ms, lambda: 1.0)
     for _ in range(40):
         now_ms += round(1000 * max(delivery.deliver_next(), 0.001))
@@ -119,7 +119,7 @@ def test_a_receiver_that_is_down_is_tried_less_and_less_often(tmp_path: Path) ->
         attempts_ms.append(now_ms)
         raise ConnectionError("refused")
 
-    store.write(StoreUpdate(notifications=[make_notification(key=f"k{n}", incident=f"i{n}") for n in range(500)]))
+    store.write(notifications=[make_notification(key=f"k{n}", incident=f"i{n}") for n in range(500)])
     delivery = NotifierDelivery("hook", store, send, lambda: now_ms, lambda: 1.0)
     while now_ms < START + 600_000:
         now_ms += round(1000 * max(delivery.deliver_next(), 0.001))

@@ -28,7 +28,7 @@ from warren.config.security import Iam, Sasl, Tls
 from warren.config.sinks import InfluxSink
 from warren.incidents.silences import Silence
 from warren.incidents.store.operator_actions import write_action
-from warren.incidents.store.store import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore
 
 REAL = {"asset": "icon.svg", "cluster": "one", "consumer": "billing/eu", "topic": "orders", "name": "one"} | {
     "incident": "known",
@@ -65,7 +65,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     town = Town(tmp_path_factory.mktemp("schema")).grow()
     town.publish()
     with closing(IncidentStore(town.data)) as book:
-        book.write(StoreUpdate([incident("known", "stalled")], [notification(1, "known")]))
+        book.write([incident("known", "stalled")], [notification(1, "known")])
     write_action(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
     with serving(server_config(town.data)) as [client]:
         yield client
@@ -212,7 +212,7 @@ def complete(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if request.param == "judged":
         town.grow().publish()
         with closing(IncidentStore(town.data)) as store:
-            store.write(StoreUpdate([incident("known", "stalled")], [notification(1, "known")]))
+            store.write([incident("known", "stalled")], [notification(1, "known")])
         write_action(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
     with serving(everything_set(town.data)) as [client]:
         yield client

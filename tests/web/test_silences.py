@@ -19,7 +19,7 @@ from warren.errors import RequestError
 from warren.incidents.model import Event
 from warren.incidents.store.database import open_database, transaction
 from warren.incidents.store.operator_actions import current_actions, store_actions, unshared_actions
-from warren.incidents.store.store import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore
 from warren.web.go_json import dumps
 from warren.web.http import Request
 from warren.web.request_bodies import YEAR_MS
@@ -50,7 +50,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         notification(61_000, "open", attempts=3, last_error="the receiver does not answer"),
     ]
     with closing(IncidentStore(data)) as book:
-        book.write(StoreUpdate(entries, letters))
+        book.write(entries, letters)
     return data
 
 

@@ -1,5 +1,6 @@
 """Builds notifications: of incidents, of storms with all their groups, and reports of groups that are OK."""
 
+import dataclasses
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -15,8 +16,8 @@ MAX_STORM_GROUPS = 200
 MAX_STORM_PARTITIONS = 20
 
 
-def build_notifications(evaluation: Evaluation) -> list[Notification]:
-    """All notifications that are due for a snapshot."""
+def with_notifications(evaluation: Evaluation) -> Evaluation:
+    """The notifications of incidents and storms, and the reports."""
     notifications = [
         _group_notification(evaluation, decision.name, None, due)
         for decision in evaluation.decisions
@@ -34,7 +35,7 @@ def build_notifications(evaluation: Evaluation) -> list[Notification]:
             ids = evaluation.storms.open_storms.members.get(update.storm.id, frozenset()) - silenced
             incidents = [open_incidents[incident_id] for incident_id in sorted(ids) if incident_id in open_incidents]
             notifications.append(_storm_notification(evaluation, update.storm, incidents, update.due))
-    return notifications
+    return dataclasses.replace(evaluation, notifications=notifications)
 
 
 def _group_notification(

@@ -16,10 +16,10 @@ from warren.domain.status import Status
 from warren.incidents.decide import decide
 from warren.incidents.evaluation import Evaluation, PipelineState
 from warren.incidents.model import BadPartition, Incident, to_columns
-from warren.incidents.notifications import build_notifications
+from warren.incidents.notifications import with_notifications
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.silences import find_silenced
-from warren.incidents.store.store import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore
 from warren.incidents.storms import OpenStorms
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
@@ -119,11 +119,6 @@ def with_incidents(evaluation: Evaluation) -> Evaluation:
     return replace(evaluation, results=results, incidents=incidents)
 
 
-def with_notifications(evaluation: Evaluation) -> Evaluation:
-    """Build the notifications of incidents and storms, and the reports."""
-    return replace(evaluation, notifications=build_notifications(evaluation))
-
-
 STEPS: Sequence[Callable[[Evaluation], Evaluation]] = (
     with_acknowledgements,
     with_verdicts,  # known
@@ -194,14 +189,7 @@ class IncidentPipeline:
         """Store what has changed; on an error the state stays as it was, and the next snapshot decides again."""
         updates = evaluation.storms.updates
         if evaluation.decisions or updates:
-            self._incident_store.write(
-                StoreUpdate(
-                    evaluation.incidents,
-                    evaluation.notifications,
-                    [update.storm for update in updates if not update.has_ended],
-                    [update.storm for update in updates if update.has_ended],
-                )
-            )
+            self._incident_store.write(evaluation.incidents, evaluation.notifications, updates)
         self._state = evaluation.next_state
         if evaluation.notifications:
             self._on_notifications()

@@ -5,7 +5,6 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from warren.delivery.backoff import Backoff
 from warren.errors import BusyError, RefusedError
@@ -123,7 +122,9 @@ class NotifierDelivery:
     def _record_sent(self, notification: Notification, receipt: str | None) -> None:
         self._unrecorded[notification.key] = receipt
         # The result is large, and not needed any more.
-        self._update(notification, sent_ms=self._clock_ms(), receipt=receipt or notification.receipt, result=NO_RESULT)
+        self._store.update_notification(
+            notification.key, sent_ms=self._clock_ms(), receipt=receipt or notification.receipt, result=NO_RESULT
+        )
         del self._unrecorded[notification.key]
 
     def _try_later(self, notification: Notification, now_ms: int, error: str, min_wait_s: float = 0.0) -> None:
@@ -149,10 +150,7 @@ class NotifierDelivery:
 
     def _record_failure(self, notification: Notification, error: str, **changes: int | GroupStatus) -> None:
         attempts, last_error = notification.attempts + 1, error[:MAX_ERROR_CHARS]
-        self._update(notification, attempts=attempts, last_error=last_error, **changes)
-
-    def _update(self, notification: Notification, **changes: int | str | GroupStatus) -> None:
-        self._store.update_notification(notification.key, lambda stored: replace(stored, **changes))  # type: ignore[arg-type]
+        self._store.update_notification(notification.key, attempts=attempts, last_error=last_error, **changes)
 
 
 def stop_all(deliveries: Sequence[NotifierDelivery]) -> None:

@@ -19,12 +19,12 @@ from warren.incidents.store.reader import (
     read_leadership,
     read_notifications,
 )
-from warren.incidents.store.store import IncidentStore, StoreUpdate
+from warren.incidents.store.store import IncidentStore
 
 
 def write(data_dir: Path, *notifications: Notification) -> None:
     with closing(IncidentStore(data_dir)) as store:
-        store.write(StoreUpdate([], notifications))
+        store.write([], notifications)
 
 
 def test_without_a_store_there_is_nothing_to_read(tmp_path: Path) -> None:

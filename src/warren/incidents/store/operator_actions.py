@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warren.incidents.silences import Acknowledgement, OperatorAction, OperatorActions, Silence
 from warren.incidents.store.database import open_database, open_read_only, transaction
-from warren.incidents.store.rows import COLUMNS, TABLE_OF, read, to_row
+from warren.incidents.store.rows import apply, read, to_change
 
 
 def write_action(data_dir: Path, action: OperatorAction) -> None:
@@ -17,12 +17,8 @@ def write_action(data_dir: Path, action: OperatorAction) -> None:
 
 
 def store_actions(database: sqlite3.Connection, actions: Sequence[OperatorAction], *, is_shared: bool = False) -> None:
-    """Store actions within the current transaction."""
-    for action in actions:
-        table = TABLE_OF[type(action)]
-        columns = COLUMNS[table]
-        insert = f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)})"
-        database.execute(insert, {**to_row(action), "is_shared": int(is_shared)})
+    """Store actions within the current transaction, whatever was stored before."""
+    apply(database, [to_change(action, is_shared=is_shared) for action in actions], keeps_unshared=False)
 
 
 def current_actions(database: sqlite3.Connection, now_ms: int) -> OperatorActions:

@@ -70,11 +70,12 @@ class RowChange:
     row: Row | None = None
 
 
-def to_change(value: Incident | Notification | Storm | OperatorAction) -> RowChange:
-    """Store a value, as it is known to all Warrens."""
+def to_change(value: Incident | Notification | Storm | OperatorAction, *, is_shared: bool = True) -> RowChange:
+    """Store a value, by default as it is known to all Warrens."""
     row = to_row(value)
     table = TABLE_OF[type(value)]
-    return RowChange(table, next(iter(row.values())), {**row, "is_shared": 1} if table in OPERATOR_TABLES else row)
+    shared = {"is_shared": int(is_shared)} if table in OPERATOR_TABLES else {}
+    return RowChange(table, next(iter(row.values())), row | shared)
 
 
 def to_row(value: object) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def _decode(value: Any, type_: Any) -> Any:  # noqa: ANN401 - of any column
     return msgspec.convert(result, StormStatus if "groups" in result else GroupStatus)
 
 
-def apply(database: sqlite3.Connection, changes: Iterable[RowChange]) -> None:
+def apply(database: sqlite3.Connection, changes: Iterable[RowChange], *, keeps_unshared: bool = True) -> None:
     """Apply changes within the current transaction; of several to one row the last counts."""
     by_table: dict[str, dict[str, RowChange]] = {table: {} for table in COLUMNS}
     for change in changes:
@@ -126,7 +127,7 @@ def apply(database: sqlite3.Connection, changes: Iterable[RowChange]) -> None:
         key = columns[0]
         updates = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
         # What was said here and has not reached the other Warrens is newer than what they have.
-        unless_newer = f" WHERE {table}.is_shared = 1" if table in OPERATOR_TABLES else ""
+        unless_newer = f" WHERE {table}.is_shared = 1" if keeps_unshared and table in OPERATOR_TABLES else ""
         database.executemany(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES (:{', :'.join(columns)}) "
             f"ON CONFLICT ({key}) DO UPDATE SET {updates}{unless_newer}",

@@ -4,8 +4,8 @@ import logging
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from warren.errors import WarrenError
@@ -14,7 +14,8 @@ from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
 from warren.incidents.store.rows import COLUMNS, IS_PENDING, RowChange, apply, read, to_change
-from warren.incidents.storms import Storm
+from warren.incidents.storms import Storm, StormUpdate
+from warren.snapshot.status import GroupStatus
 
 log = logging.getLogger(__name__)
 
@@ -23,16 +24,6 @@ MAX_PENDING = 100_000
 _REPLACEABLE = (Event.REMINDER, Event.REPORT)
 """Events of which only the newest is worth sending."""
 _IS_REPLACEABLE = f"event IN ({', '.join(repr(event.value) for event in _REPLACEABLE)})"
-
-
-@dataclass(frozen=True, slots=True)
-class StoreUpdate:
-    """What one snapshot changes."""
-
-    incidents: Sequence[Incident] = ()
-    notifications: Sequence[Notification] = ()
-    storms: Sequence[Storm] = ()
-    ended_storms: Sequence[Storm] = ()
 
 
 class IncidentStore:
@@ -70,13 +61,20 @@ class IncidentStore:
         with self._lock:
             return current_actions(self._database, now_ms)
 
-    def write(self, update: StoreUpdate) -> None:
-        """Store incidents, storms and notifications: all of them or nothing."""
+    def write(
+        self,
+        incidents: Sequence[Incident] = (),
+        notifications: Sequence[Notification] = (),
+        storms: Sequence[StormUpdate] = (),
+    ) -> None:
+        """Store what one snapshot changes: all of it or nothing."""
         with self._lock:
-            changes = [*map(to_change, update.incidents), *map(to_change, update.storms)]
-            changes += [RowChange("storms", storm.id) for storm in update.ended_storms]
-            changes += [RowChange("letters", key) for key in self._replaced(update.notifications)]
-            changes += map(to_change, update.notifications)
+            changes = [*map(to_change, incidents)]
+            changes += [
+                RowChange("storms", each.storm.id) if each.has_ended else to_change(each.storm) for each in storms
+            ]
+            changes += [RowChange("letters", key) for key in self._replaced(notifications)]
+            changes += map(to_change, notifications)
             self._commit(changes)
 
     def _replaced(self, notifications: Sequence[Notification]) -> list[str]:
@@ -147,12 +145,12 @@ class IncidentStore:
                 return replace(notification, receipt=receipt[0]) if receipt else notification
         return None
 
-    def update_notification(self, key: str, change: Callable[[Notification], Notification]) -> None:
-        """Store a changed notification, unless it has been deleted meanwhile."""
+    def update_notification(self, key: str, **changes: int | str | GroupStatus) -> None:
+        """Change some fields of a notification, unless it has been deleted meanwhile."""
         with self._lock:
             stored = read(self._database, Notification, "WHERE key = ?", [key])
             if stored:
-                self._commit([to_change(change(stored[0]))])
+                self._commit([to_change(replace(stored[0], **changes))])  # type: ignore[arg-type]
 
     def next_attempt_ms(self, notifier: str) -> int | None:
         """When the first pending notification of a notifier may be sent."""
