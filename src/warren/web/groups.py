@@ -162,7 +162,7 @@ def _explain_partition(snapshot: Snapshot, partition: dict[str, Any], *, has_win
         partition,
         owner=partition["owner"] or "",
         client_id=partition["client_id"] or "",
-        status=Status(partition["status"]),
+        status=_STATUS_NAMES[partition["status"]],
         reason=snapshot.reason(partition),
         complete=to_number(partition["complete"]),
         window=window_slots(partition) if has_window else UNSET,

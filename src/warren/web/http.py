@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.web.go_json import dumps
@@ -181,8 +180,7 @@ def plain_error(status: int, message: str, *headers: tuple[str, str]) -> Respons
 def to_answer(answer_type: type[Answer], source: object, **given: object) -> Answer:
     """An answer whose fields are given, or are the attributes or keys of the same names of a source."""
     read = source.__getitem__ if isinstance(source, Mapping) else partial(getattr, source)
-    values = {name: given[name] if name in given else read(name) for name in answer_type.__struct_fields__}
-    return answer_type(**{name: value.name if isinstance(value, Status) else value for name, value in values.items()})
+    return answer_type(**{name: given[name] if name in given else read(name) for name in answer_type.__struct_fields__})
 
 
 def known(number: int) -> int | None:

@@ -93,14 +93,19 @@ def _answers(api: Api, incidents: Sequence[Incident]) -> list[IncidentSummary]:
             IncidentSummary,
             incident,
             team=team,
+            status=incident.status.name,
+            worst=incident.worst.name,
             acknowledged=_acknowledgement_answer(incident),
             silenced=incident.name in silenced,
-            changes=[to_answer(IncidentChange, change) for change in incident.changes],
+            changes=[IncidentChange(change.at_ms, change.status.name) for change in incident.changes],
             told=[
                 IncidentNotifier(name, notified.count, notified.last_ms)
                 for name, notified in sorted(incident.notified.items())
             ],
-            partitions=[to_answer(IncidentPartition, partition) for partition in incident.partitions],
+            partitions=[
+                IncidentPartition(item.topic, item.partition, item.status.name, item.lag)
+                for item in incident.partitions
+            ],
         )
         for incident, team in zip(incidents, teams, strict=True)
     ]

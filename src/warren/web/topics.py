@@ -73,7 +73,9 @@ def _consumers(index: Index, cluster: str, topic: str) -> list[TopicConsumer]:
                 totallag=int(np.maximum(lags, 0).sum()),
                 since=int(index.group_columns["since_ms"][group_row]),
                 statuses={Status(code).name: int(count) for code, count in zip(codes, counts, strict=True)},
-                lags=[(int(partition), known(int(lag))) for partition, lag in zip(partitions, lags, strict=True)],
+                lags=[
+                    (partition, known(lag)) for partition, lag in zip(partitions.tolist(), lags.tolist(), strict=True)
+                ],
             )
         )
     return sorted(consumers, key=lambda consumer: (-consumer.totallag, consumer.group))
