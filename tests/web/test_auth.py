@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.config import Config
-from warren.config.auth_file import parse_entries
-from warren.config.security import Auth
+from warren.config.security import Auth, parse_entries
 from warren.web.auth import Guard, Role, user_of
 
 FILE = b"""

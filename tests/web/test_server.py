@@ -15,8 +15,7 @@ import trustme
 from tests.kit.plans import cluster_state
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren.config import HttpServer
-from warren.config.auth_file import parse_entries
-from warren.config.security import Auth, Tls
+from warren.config.security import Auth, Tls, parse_entries
 from warren.errors import WarrenError
 from warren.snapshot.manifest import Position, Source
 from warren.snapshot.requests import RequestKind, RequestQueue

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from warren.config import Config, Consumer, Notifier
-from warren.config.auth_file import Role
 from warren.config.findings import Findings
+from warren.config.security import Role
 from warren.config.sinks import KafkaSink, Sink
 from warren.domain.status import Status
 

@@ -1,27 +1,39 @@
-"""Writes the history: one point of every group and cluster per step, from the newest snapshot.
+"""Writes the history: one point of every group and cluster per step, from the newest snapshot, and thins it with age.
 
-It needs no state of its own: the names of the files say what has been written.
+It needs no state of its own: the names of the files say what has been written. With age, points are merged into longer
+files and become sparser, and the oldest go. A file appears whole or not at all. Files that were merged are removed
+after the longer one is there, so a crash in between leaves some points twice; readers drop the duplicates, and the next
+run removes them.
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from warren.domain.status import Status
 from warren.history.files import (
     CLUSTER_HISTORY,
     HISTORY,
     FileSpan,
+    HistoryFile,
     HistoryTable,
     file_name,
     history_files,
     history_folder,
+    is_change,
     write_file,
 )
-from warren.history.thin import thin_history
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
+
+MERGED_FROM = {FileSpan.PART: FileSpan.MOMENT, FileSpan.HOUR: FileSpan.PART, FileSpan.DAY: FileSpan.HOUR}
+"""Which span each span is merged from, in the order of merging."""
+LENGTH_MS = {FileSpan.PART: 600_000, FileSpan.HOUR: 3_600_000, FileSpan.DAY: 86_400_000}
+STEP_MS = {FileSpan.PART: 1, FileSpan.HOUR: 60_000, FileSpan.DAY: 600_000}
+"""The least time between two points of a span; changes of status are always kept."""
 
 
 class HistoryWriter:
@@ -88,3 +100,48 @@ def to_cluster_points(manifest: Manifest) -> pa.Table:
         for name, state in sorted(manifest.clusters.items())
     ]
     return pa.Table.from_pylist(rows, schema=CLUSTER_HISTORY)
+
+
+def thin_history(data_dir: Path, keep_days: int, now_ms: int) -> None:
+    """Merge the files of every span of time that is over, and remove those that are too old."""
+    for table in HistoryTable:
+        for span, source in MERGED_FROM.items():
+            files = history_files(data_dir, table)
+            for (bucket, buckets, start_ms), parts in _complete(files, source, LENGTH_MS[span], now_ms).items():
+                name = file_name(span, bucket, buckets, start_ms, start_ms + LENGTH_MS[span] - 1)
+                _merge(table, history_folder(data_dir, table) / name, [file.path for file in parts], STEP_MS[span])
+        for file in history_files(data_dir, table):
+            if file.to_ms < now_ms - keep_days * LENGTH_MS[FileSpan.DAY]:
+                file.path.unlink(missing_ok=True)
+
+
+def thinned(table: pa.Table, step_ms: int) -> pa.Table:
+    """Of sorted rows the first one in each step, per group or cluster, and each change of status."""
+    if table.num_rows < 2:
+        return table
+    step = pa.chunked_array([pa.array(table["time_ms"].to_numpy() // step_ms)])
+    columns = [table[name] for name in ("cluster", "group", "worst_status") if name in table.schema.names]
+    return table.filter(pa.array(np.logical_or.reduce([is_change(column) for column in (step, *columns)])))
+
+
+def _merge(table: HistoryTable, target: Path, sources: Sequence[Path], step_ms: int) -> None:
+    # A target that exists was merged before a crash, or before late points of its time.
+    paths = [path for path in (*sources, target) if path.exists()]
+    # Each is thinned by itself first, so that only what stays needs memory.
+    tables = [thinned(pq.read_table(path, schema=table.schema), step_ms) for path in paths]
+    order = [(key, "ascending") for key in ("cluster", "group", "time_ms") if key in table.schema.names]
+    write_file(target, thinned(pa.concat_tables(tables).sort_by(order), step_ms))
+    for path in sources:
+        path.unlink(missing_ok=True)
+
+
+def _complete(
+    files: Iterable[HistoryFile], span: FileSpan, length_ms: int, now_ms: int
+) -> dict[tuple[int, int, int], list[HistoryFile]]:
+    """The files of one span by bucket and by the start of the longer span they belong to, if that is over."""
+    complete: dict[tuple[int, int, int], list[HistoryFile]] = {}
+    for file in files:
+        start_ms = file.from_ms // length_ms * length_ms
+        if file.span is span and start_ms + length_ms <= now_ms:
+            complete.setdefault((file.bucket, file.buckets, start_ms), []).append(file)
+    return complete

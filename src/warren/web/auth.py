@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable
 
 from warren.config import Config
-from warren.config.auth_file import Entry, Role, digest_of, identity
+from warren.config.security import Entry, Role, digest_of, identity
 
 __all__ = ["Guard", "Role", "user_of"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from warren.history.thin import thinned
+from warren.history.write import thinned
 
 
 def points(rows: Sequence[tuple[str, int, int]]) -> pa.Table:

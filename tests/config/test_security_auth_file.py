@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from tests.config.written import SMALLEST, loaded, mistakes
 from warren.config import read
-from warren.config.auth_file import Entry, Role, digest_of, identity, parse_entries
-from warren.config.security import Auth
+from warren.config.security import Auth, Entry, Role, digest_of, identity, parse_entries
 from warren.config.summary import summary
 
 HEX = hashlib.sha256(b"hush").hexdigest()
