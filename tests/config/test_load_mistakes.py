@@ -90,6 +90,10 @@ from warren.errors import ConfigError
             SMALLEST + CLUSTER.replace("cluster", "Cluster"),
             ["burrow.toml:11: [Cluster.local] is defined twice, also as [cluster.local]"],
         ),
+        (
+            SMALLEST + "[logging]\nlevel = 'warn'\n[Logging]\nlevel = 'info'\n",
+            ["burrow.toml:12: [Logging] is defined twice, also as [logging]"],
+        ),
     ],
 )
 def test_a_mistake_in_the_shape_of_the_file_is_reported(tmp_path: Path, text: str, expected: list[str]) -> None:

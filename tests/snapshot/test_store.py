@@ -5,13 +5,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
 from tests.kit.plans import manifest, plan
 from warren.errors import Fenced, NoSnapshot, SnapshotError
-from warren.snapshot.manifest import FORMAT, Bucket, Manifest, to_json
+from warren.snapshot.manifest import FORMAT, Bucket, Manifest
 from warren.snapshot.store import KINDS, Store
 
 TABLE = pa.table({"n": [1, 2, 3]})
@@ -130,7 +131,7 @@ def test_a_harmed_file_sends_the_writer_back_to_the_manifest_before(
     ("name", "data"),
     [
         ("empty", b""),
-        ("half", to_json(manifest(plan(Path()))).removesuffix(b"}")),
+        ("half", msgspec.json.encode(manifest(plan(Path()))).removesuffix(b"}")),
         ("of another version", json.dumps({"format": FORMAT + 1}).encode()),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

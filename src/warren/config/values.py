@@ -182,7 +182,7 @@ def _package_error(package: str) -> str | None:
 
 
 def path_of(allowed: str = "the path of a file", *, must_exist: bool = False) -> Check:
-    """A path; whether it must exist."""
+    """The path of a file or directory, which may have to exist."""
     return Check(allowed, str, lambda path: path and path.isprintable(), Path, must_exist=must_exist)
 
 

@@ -160,11 +160,6 @@ class _AnyFormat(msgspec.Struct):
     format: msgspec.Raw = msgspec.Raw(b"(none)")
 
 
-def to_json(manifest: Manifest) -> bytes:
-    """The manifest as it is stored."""
-    return msgspec.json.encode(manifest)
-
-
 def from_json(data: bytes) -> Manifest:
     """The manifest back from its bytes; CorruptSnapshot for anything but a whole manifest of this format."""
     try:

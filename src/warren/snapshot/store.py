@@ -5,12 +5,13 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warren.durable import create_exclusively, sync, write_new
 from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
-from warren.snapshot.manifest import File, Manifest, from_json, to_json
+from warren.snapshot.manifest import File, Manifest, from_json
 
 KINDS = ("partitions", "groups", "heads", "layouts")
 _NAME_COLUMNS = {"partitions": ("cluster", "group", "topic", "owner", "client_id"), "groups": ("cluster",)}
@@ -117,7 +118,7 @@ class Store:
         for kind in KINDS:
             sync(self.root / kind)
         try:
-            create_exclusively(self._manifest_path(manifest.sequence), to_json(manifest))
+            create_exclusively(self._manifest_path(manifest.sequence), msgspec.json.encode(manifest))
         except (FileExistsError, FileNotFoundError):
             # Without its draft this writer was taken for dead, and another one has cleaned up after it.
             raise self._fenced(manifest.sequence) from None
