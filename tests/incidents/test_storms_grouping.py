@@ -51,7 +51,7 @@ def group(
     unsilenced: int | None = None,
 ) -> Grouped:
     storms = {} if known is None else {known.id: known}
-    members = {"s": frozenset(f"m{index}" for index in range(bad))}
+    members = {"s": {f"m{index}" for index in range(bad)}}
     silenced = [] if unsilenced is None else sorted(members["s"])[unsilenced:]
     key = StormKey("c", "hook", "#c")
     return Grouped(*group_notifications(policy, key, pending, storms, members, silenced, recent, now_ms, lambda: "new"))

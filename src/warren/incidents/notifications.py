@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from warren.domain.status import Status
 from warren.incidents.evaluation import Evaluation
 from warren.incidents.model import DueNotification, Event, Incident, Notification, StormGroup, StormStatus
-from warren.incidents.storms import Storm
+from warren.incidents.storms import Storm, find_members
 from warren.snapshot.status import GroupName, GroupStatus, missing_group
 
 MAX_STORM_GROUPS = 200
@@ -29,11 +29,11 @@ def with_notifications(evaluation: Evaluation) -> Evaluation:
         for pending in evaluation.storms.single
     ]
     open_incidents = {incident.id: incident for incident in evaluation.open_incidents.values()}
-    silenced = evaluation.silenced_incidents
+    members = find_members(open_incidents.values())
     for update in evaluation.storms.updates:
         if update.due is not None:
-            ids = evaluation.storms.open_storms.members.get(update.storm.id, frozenset()) - silenced
-            incidents = [open_incidents[incident_id] for incident_id in sorted(ids) if incident_id in open_incidents]
+            ids = members.get(update.storm.id, set()) - evaluation.silenced_incidents
+            incidents = [open_incidents[incident_id] for incident_id in sorted(ids)]
             notifications.append(_storm_notification(evaluation, update.storm, incidents, update.due))
     return dataclasses.replace(evaluation, notifications=notifications)
 

@@ -97,6 +97,7 @@ def with_decisions(evaluation: Evaluation) -> Evaluation:
 def with_storms(evaluation: Evaluation) -> Evaluation:
     """Group the notifications of groups that turned bad together."""
     outcome = evaluation.state.storms.update(
+        evaluation.state.incidents.values(),
         evaluation.decisions,
         evaluation.recipients,
         evaluation.router.policies,
@@ -150,7 +151,8 @@ class IncidentPipeline:
         self._on_notifications = on_notifications
         self._partially_known = frozenset(partially_known)
         incidents = {incident.name: incident for incident in incident_store.open_incidents()}
-        self._state = PipelineState(incidents, OpenStorms.restore(incident_store.open_storms(), incidents.values()))
+        storms = {storm.id: storm for storm in incident_store.open_storms()}
+        self._state = PipelineState(incidents, OpenStorms(storms))
         self._last_cleanup_ms = 0
 
     def process(self, manifest: Manifest) -> None:

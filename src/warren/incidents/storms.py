@@ -68,12 +68,22 @@ class StormUpdate:
     has_ended: bool = False
 
 
+def find_members(incidents: Iterable[Incident]) -> dict[str, set[str]]:
+    """The ids of the incidents that each storm includes."""
+    members: dict[str, set[str]] = {}
+    for incident in incidents:
+        for notified in incident.notified.values():
+            if notified.storm:
+                members.setdefault(notified.storm, set()).add(incident.id)
+    return members
+
+
 def group_notifications(
     policy: NotifierPolicy,
     key: StormKey,
     pending: Sequence[PendingNotification],
     storms: Mapping[str, Storm],
-    members: Mapping[str, frozenset[str]],
+    members: Mapping[str, set[str]],
     silenced: Collection[str],
     recent: int,
     now_ms: int,
@@ -102,7 +112,7 @@ def group_notifications(
             single += opening
     for storm_id, storm in storms.items():
         joining = opening if storm_id == growing else []
-        bad = members[storm_id]
+        bad = members.get(storm_id, set())
         update = _update_storm(policy, storm, by_storm[storm_id], joining, bad, bad.difference(silenced), now_ms)
         if update is not None:
             updates.append(update)
@@ -178,24 +188,12 @@ class OpenStorms:
     """The storms that have not ended, by id, and what is needed to update them."""
 
     storms: Mapping[str, Storm] = field(default_factory=dict)
-    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The open incidents of each storm."""
     recent: Mapping[StormKey, Sequence[int]] = field(default_factory=dict)
     """When groups turned bad that were notified one by one."""
 
-    @classmethod
-    def restore(cls, storms: Iterable[Storm], incidents: Iterable[Incident]) -> "OpenStorms":
-        """The open storms of the store, with their open incidents."""
-        by_id = {storm.id: storm for storm in storms}
-        members: dict[str, set[str]] = {storm_id: set() for storm_id in by_id}
-        for incident in incidents:
-            for notified in incident.notified.values():
-                if notified.storm in members:
-                    members[notified.storm].add(incident.id)
-        return cls(by_id, {storm_id: frozenset(ids) for storm_id, ids in members.items()})
-
     def update(
         self,
+        incidents: Iterable[Incident],
         decisions: Sequence[Decision],
         recipients: Mapping[GroupName, Recipients],
         policies: Mapping[str, NotifierPolicy],
@@ -203,9 +201,9 @@ class OpenStorms:
         now_ms: int,
         new_id: Callable[[], str],
     ) -> StormOutcome:
-        """Group the notifications of some decisions; `silenced` has the ids of silenced incidents."""
+        """Group the notifications of some decisions; `incidents` were open before, `silenced` has the ids of some."""
         closed = {each.incident.id for each in decisions if each.incident and each.incident.closed_ms is not None}
-        members = {storm_id: ids - closed for storm_id, ids in self.members.items()}
+        members = find_members(incident for incident in incidents if incident.id not in closed)
         pending = self._pending_by_key(decisions, recipients)
         recent = {key: [at for at in times if 0 <= now_ms - at < TOGETHER_MS] for key, times in self.recent.items()}
         single: list[PendingNotification] = []
@@ -225,7 +223,7 @@ class OpenStorms:
             updates += own_updates
             opened = [now_ms for each in own_single if each.due.event is Event.OPEN]
             recent[key] = [*times, *opened][-max(policy.storm_threshold, 1) :]
-        return StormOutcome(_with_storms(decisions, updates), single, updates, self._after(updates, members, recent))
+        return StormOutcome(_with_storms(decisions, updates), single, updates, self._after(updates, recent))
 
     def _pending_by_key(
         self, decisions: Sequence[Decision], recipients: Mapping[GroupName, Recipients]
@@ -243,22 +241,12 @@ class OpenStorms:
                 pending.setdefault(key, []).append(PendingNotification(incident, due))
         return pending
 
-    def _after(
-        self,
-        updates: Sequence[StormUpdate],
-        members: dict[str, frozenset[str]],
-        recent: Mapping[StormKey, Sequence[int]],
-    ) -> "OpenStorms":
-        storms = dict(self.storms)
+    def _after(self, updates: Sequence[StormUpdate], recent: Mapping[StormKey, Sequence[int]]) -> "OpenStorms":
+        storms = {**self.storms, **{update.storm.id: update.storm for update in updates}}
         for update in updates:
-            storm_id = update.storm.id
             if update.has_ended:
-                storms.pop(storm_id, None)
-                members.pop(storm_id, None)
-            else:
-                storms[storm_id] = update.storm
-                members[storm_id] = members.get(storm_id, frozenset()) | set(update.joined)
-        return OpenStorms(storms, members, {key: times for key, times in recent.items() if times})
+                del storms[update.storm.id]
+        return OpenStorms(storms, {key: times for key, times in recent.items() if times})
 
 
 def _with_storms(decisions: Sequence[Decision], updates: Sequence[StormUpdate]) -> Sequence[Decision]:

@@ -13,8 +13,6 @@ from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
 from warren.incidents.storms import Storm
 from warren.snapshot.status import GroupStatus
 
-Row = Mapping[str, Any]
-"""The values of a row by column."""
 Model = TypeVar("Model")
 
 TABLE_OF: dict[type, str] = {
@@ -67,7 +65,7 @@ class RowChange:
 
     table: str
     key: str
-    row: Row | None = None
+    row: Mapping[str, Any] | None = None
 
 
 def to_change(value: Incident | Notification | Storm | OperatorAction, *, is_shared: bool = True) -> RowChange:
