@@ -33,11 +33,7 @@ def lag_bounds(
     low = np.maximum(before_head - offset, 0)
     high = np.maximum(after_head - offset, 0)
     lag = np.clip(head - offset, low, high)
-    return (
-        np.where(is_known, lag, UNKNOWN),
-        np.where(is_known, low, UNKNOWN),
-        np.where(is_known, high, UNKNOWN),
-    )
+    return np.where(is_known, lag, UNKNOWN), np.where(is_known, low, UNKNOWN), np.where(is_known, high, UNKNOWN)
 
 
 def current_lag(committed: Ints, head: Ints) -> Ints:
