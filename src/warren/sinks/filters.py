@@ -1,5 +1,6 @@
 """Which clusters, groups and topics a sink wants, by the globs of its section."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +17,11 @@ Globs = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SinkFilter:
-    """The filters of a sink, without its secrets, so that Spark's tasks can have them."""
+    """The filters of a sink by the column they apply to, without its secrets, so that Spark's tasks can have them."""
 
-    clusters: Globs
-    groups: Globs
-    topics: Globs
+    cluster: Globs
+    group: Globs
+    topic: Globs
 
     @classmethod
     def of(cls, sink: Sink) -> "SinkFilter":
@@ -31,11 +32,13 @@ class SinkFilter:
             (sink.topics_include, sink.topics_exclude),
         )
 
-    def matches(self, clusters: pa.Array, groups: pa.Array | None = None, topics: pa.Array | None = None) -> Mask:
+    def globs_of(self, columns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        """The filters that apply to a table with these columns: the column, what is included, what is excluded."""
+        return ((name, *getattr(self, name)) for name in ("cluster", "group", "topic") if name in columns)
+
+    def matches(self, table: pa.Table) -> Mask:
         """Mark the rows that are wanted by all of their names."""
-        is_wanted = matches_globs(clusters, *self.clusters)
-        if groups is not None:
-            is_wanted &= matches_globs(groups, *self.groups)
-        if topics is not None:
-            is_wanted &= matches_globs(topics, *self.topics)
+        is_wanted = np.ones(table.num_rows, np.bool_)
+        for column, include, exclude in self.globs_of(table.column_names):
+            is_wanted &= matches_globs(table[column].combine_chunks(), include, exclude)
         return is_wanted

@@ -16,8 +16,8 @@ from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text
 from warren.domain.windows import UNKNOWN
-from warren.sinks.filters import Mask, SinkFilter
-from warren.snapshot.manifest import ClusterState, Manifest
+from warren.sinks.filters import SinkFilter
+from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
 
 Ints = NDArray[np.int64]
@@ -25,8 +25,8 @@ Ints = NDArray[np.int64]
 TELEGRAF_CODES = {Status.OK: 1, Status.NOTFOUND: 2, Status.WARN: 3, Status.ERR: 4, Status.STOP: 5, Status.STALL: 6}
 """REWIND, which telegraf does not know, is 0; the field `burrow_code` has it."""
 _CODES = np.array([TELEGRAF_CODES.get(status, 0) for status in Status], dtype=np.int64)
-_STATUS_NAMES = pa.array([status.name for status in Status])
-_REASON_NAMES = pa.array([reason.name.lower() for reason in Reason])
+STATUS_NAMES = pa.array([status.name for status in Status])
+REASON_NAMES = pa.array([reason.name.lower() for reason in Reason])
 _COLUMNS = [
     "cluster", "group", "topic", "partition", "owner", "client_id", "status", "reason", "current_lag", "end_offset",
     "end_ms",
@@ -65,159 +65,119 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
     measurements = []
     if sink.detail != "group":
         measurements.append(_topics(snapshot, sink))
-    partitions = snapshot.partitions(_COLUMNS, as_codes=True).combine_chunks()
+    partitions = snapshot.partitions(_COLUMNS, as_codes=True)
     if sink.detail == "partition":
-        measurements.append(_partitions(partitions, snapshot.manifest, sink))
-    measurements.append(_groups(snapshot, partitions, sink))
+        measurements.append(_partitions(_wanted(partitions, snapshot.manifest, sink)))
+    groups = _with_sums(snapshot.groups(), snapshot, partitions)
+    measurements.append(_groups(_wanted(groups, snapshot.manifest, sink)))
     measurements.append(_clusters(snapshot.manifest, sink, at_ms))
     return [points for points in measurements if len(points)]
 
 
-def _is_wanted(
-    sink: Sink, manifest: Manifest, clusters: pa.Array, groups: pa.Array | None = None, topics: pa.Array | None = None
-) -> Mask:
-    """Mark the rows that a sink wants and whose cluster is judged."""
-    is_wanted = SinkFilter.of(sink).matches(clusters, groups, topics)
-    unknown = manifest.unknown_clusters()
-    return is_wanted & ~np.isin(_texts(clusters).to_numpy(zero_copy_only=False), unknown) if unknown else is_wanted
+def _wanted(table: pa.Table, manifest: Manifest, sink: Sink) -> pa.Table:
+    """The rows that a sink wants and whose cluster is judged."""
+    is_wanted = SinkFilter.of(sink).matches(table)
+    if unknown := manifest.unknown_clusters():
+        is_wanted &= ~np.isin(_texts(table, "cluster").to_numpy(zero_copy_only=False), unknown)
+    return table.filter(pa.array(is_wanted))
 
 
 def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
     """The state of each cluster and of the pipeline."""
-    names = pa.array(manifest.clusters, pa.string())
-    names = names.filter(pa.array(SinkFilter.of(sink).matches(names)))
-    states = [manifest.clusters[name] for name in names.to_pylist()]
-    pipeline = {"age_ms": max(at_ms - manifest.now_ms, 0), "cycle_ms": sum(manifest.cycle_ms.values())}
-    rows = [
-        {
-            **_health(state),
+    clusters = pa.table({"cluster": pa.array(manifest.clusters, pa.string())})
+    clusters = clusters.filter(pa.array(SinkFilter.of(sink).matches(clusters)))
+    states = {name: manifest.clusters[name] for name in clusters["cluster"].to_pylist()}
+    rows = []
+    for name, state in states.items():
+        row = {
+            "judged": int(state.is_judged),
+            "catching_up": int(state.is_catching_up),
+            "backlog": state.backlog,
+            "held_by_transaction": sum(position.held_by_transactions for position in state.positions()),
             "rejected": sum(manifest.rejects.get(name, {}).values()),
-            **pipeline,
-            **(_totals(state) if state.is_judged else {}),
+            "age_ms": max(at_ms - manifest.now_ms, 0),
+            "cycle_ms": sum(manifest.cycle_ms.values()),
         }
-        for name, state in zip(names.to_pylist(), states, strict=True)
-    ]
-    fields = list(dict.fromkeys(field for row in rows for field in row))
+        if state.is_judged:
+            row |= {f"groups_{status.lower()}": state.groups_by_status.get(status, 0) for status in _GROUP_STATUSES}
+            counts = state.partitions_by_status
+            row |= {f"partitions_{status.lower()}": counts.get(status, 0) for status in _PARTITION_STATUSES}
+            row["total_lag"] = state.totallag
+        rows.append(row)
+    fields = dict.fromkeys(field for row in rows for field in row)
     return Points(
         "warren_cluster",
-        {"cluster": names},
-        {"error": pa.array([state.error or "" for state in states], pa.string())},
+        {"cluster": _texts(clusters, "cluster")},
+        {"error": pa.array([state.error or "" for state in states.values()], pa.string())},
         {field: np.array([row.get(field, UNKNOWN) for row in rows], np.int64) for field in fields},
     )
 
 
-def _health(state: ClusterState) -> dict[str, int]:
-    return {
-        "judged": int(state.is_judged),
-        "catching_up": int(state.is_catching_up),
-        "backlog": state.backlog,
-        "held_by_transaction": sum(position.held_by_transactions for position in state.positions()),
-    }
-
-
-def _totals(state: ClusterState) -> dict[str, int]:
-    return {
-        **{f"groups_{name.lower()}": state.groups_by_status.get(name, 0) for name in _GROUP_STATUSES},
-        **{f"partitions_{name.lower()}": state.partitions_by_status.get(name, 0) for name in _PARTITION_STATUSES},
-        "total_lag": state.totallag,
-    }
-
-
 def _topics(snapshot: Snapshot, sink: Sink) -> Points:
-    layout = snapshot.topics().combine_chunks()
-    heads = np.asarray(snapshot.heads()["head"]) if layout.num_rows else np.zeros(0, np.int64)
-    clusters, topics = array_of(layout, "cluster"), array_of(layout, "topic")
-    wanted = np.flatnonzero(_is_wanted(sink, snapshot.manifest, clusters, topics=topics))
-    topic, partition, row = partitions_of(layout, wanted)
-    offset = heads[row]
+    layout = _wanted(snapshot.topics(), snapshot.manifest, sink)
+    topic, partition, row = partitions_of(layout)
+    offset = np.asarray(snapshot.heads()["head"])[row]
     is_known = offset != UNKNOWN
-    rows = pa.array(topic[is_known])
-    tags = {"cluster": clusters.take(rows), "topic": topics.take(rows), "partition": as_text(partition[is_known])}
+    topics = layout.select(["cluster", "topic"]).take(pa.array(topic[is_known]))
+    tags = {name: _texts(topics, name) for name in topics.column_names}
+    tags["partition"] = as_text(partition[is_known])
     return Points("burrow_topic", tags, {}, {"offset": offset[is_known]})
 
 
-def partitions_of(layout: pa.Table, topics: Ints) -> tuple[Ints, Ints, Ints]:
-    """The partitions of some topics of a layout: the row of the topic, the partition, and its row among the heads."""
-    count, first = np.asarray(layout["partitions"])[topics].astype(np.int64), np.asarray(layout["first_row"])[topics]
-    topic = np.repeat(topics, count)
+def partitions_of(layout: pa.Table) -> tuple[Ints, Ints, Ints]:
+    """The partitions of topics: the row of the topic in the layout, the partition, and its row among the heads."""
+    count = _numbers(layout, "partitions")
+    topic = np.repeat(np.arange(count.size), count)
     partition = np.arange(topic.size) - np.repeat(np.cumsum(count) - count, count)
-    return topic, partition, np.repeat(first, count) + partition
+    return topic, partition, np.repeat(_numbers(layout, "first_row"), count) + partition
 
 
-def _partitions(table: pa.Table, manifest: Manifest, sink: Sink) -> Points:
-    columns = {name: array_of(table, name) for name in _COLUMNS}
-    wanted = np.flatnonzero(_is_wanted(sink, manifest, *(columns[name] for name in ("cluster", "group", "topic"))))
-    rows = {name: column.take(pa.array(wanted)) for name, column in columns.items()}
-    status = np.asarray(rows["status"]).astype(np.int64)
+def _partitions(rows: pa.Table) -> Points:
+    tags = {name: _texts(rows, name) for name in ("cluster", "group", "topic")}
+    tags["partition"] = as_text(_numbers(rows, "partition"))
+    status = _numbers(rows, "status")
+    texts = {
+        "status": STATUS_NAMES.take(pa.array(status)),
+        "reason": REASON_NAMES.take(rows["reason"].combine_chunks()),
+    }
+    texts |= {name: _texts(rows, name) for name in ("owner", "client_id")}
+    numbers = {"lag": "current_lag", "offset": "end_offset", "timestamp": "end_ms"}
+    codes = {"status_code": _CODES[status], "burrow_code": status}
     return Points(
-        "burrow_partition",
-        {
-            "cluster": _texts(rows["cluster"]),
-            "group": _texts(rows["group"]),
-            "topic": _texts(rows["topic"]),
-            "partition": as_text(np.asarray(rows["partition"])),
-        },
-        {
-            "status": _STATUS_NAMES.take(pa.array(status)),
-            "reason": _REASON_NAMES.take(rows["reason"]),
-            "owner": _texts(rows["owner"]),
-            "client_id": _texts(rows["client_id"]),
-        },
-        {
-            "status_code": _CODES[status],
-            "burrow_code": status,
-            "lag": np.asarray(rows["current_lag"]),
-            "offset": np.asarray(rows["end_offset"]),
-            "timestamp": np.asarray(rows["end_ms"]),
-        },
+        "burrow_partition", tags, texts, codes | {name: _numbers(rows, column) for name, column in numbers.items()}
     )
 
 
-def _groups(snapshot: Snapshot, partitions: pa.Table, sink: Sink) -> Points:
-    groups = snapshot.groups().combine_chunks()
-    clusters, names = array_of(groups, "cluster"), array_of(groups, "group")
-    offset, newest_ms = _sums(snapshot.manifest, groups, partitions)
-    wanted = np.flatnonzero(_is_wanted(sink, snapshot.manifest, clusters, names))
-    rows = pa.array(wanted)
-    status = np.asarray(groups["status"])[wanted].astype(np.int64)
+def _groups(rows: pa.Table) -> Points:
+    status = _numbers(rows, "status")
     return Points(
         "burrow_group",
-        {"cluster": _texts(clusters.take(rows)), "group": _texts(names.take(rows))},
-        {"status": _STATUS_NAMES.take(pa.array(status))},
+        {name: _texts(rows, name) for name in ("cluster", "group")},
+        {"status": STATUS_NAMES.take(pa.array(status))},
         {
             "status_code": _CODES[status],
             "burrow_code": status,
-            "partition_count": np.asarray(groups["partitions"])[wanted].astype(np.int64),
-            "total_lag": np.asarray(groups["totallag"])[wanted],
-            "lag": np.maximum(np.asarray(groups["maxlag"])[wanted], 0),
-            "offset": offset[wanted],
-            "timestamp": newest_ms[wanted],
+            "partition_count": _numbers(rows, "partitions"),
+            "total_lag": _numbers(rows, "totallag"),
+            "lag": np.maximum(_numbers(rows, "maxlag"), 0),
+            "offset": _numbers(rows, "offset"),
+            "timestamp": _numbers(rows, "timestamp"),
         },
     )
 
 
-def _sums(manifest: Manifest, groups: pa.Table, partitions: pa.Table) -> tuple[Ints, Ints]:
-    """The sum of the offsets of each group, and the time of its newest commit."""
-    if not groups.num_rows:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    first = partition_rows(manifest, groups, "first_row")
-    offset = np.asarray(partitions["end_offset"])
-    known = np.where(offset == UNKNOWN, 0, offset)
-    return np.add.reduceat(known, first), np.maximum.reduceat(np.asarray(partitions["end_ms"]), first)
+def _with_sums(groups: pa.Table, snapshot: Snapshot, partitions: pa.Table) -> pa.Table:
+    """Groups with the sum of their offsets, and the time of their newest commit."""
+    first = snapshot.partition_rows(groups, "first_row")
+    offset, end_ms = _numbers(partitions, "end_offset"), _numbers(partitions, "end_ms")
+    offset = np.add.reduceat(np.where(offset == UNKNOWN, 0, offset), first) if first.size else offset
+    newest_ms = np.maximum.reduceat(end_ms, first) if first.size else end_ms
+    return groups.append_column("offset", pa.array(offset)).append_column("timestamp", pa.array(newest_ms))
 
 
-def partition_rows(manifest: Manifest, groups: pa.Table, column: str) -> Ints:
-    """Row numbers in the table of all partitions, from a column of groups that counts within the file of a bucket."""
-    starts = np.cumsum([0, *(bucket.partition_rows for bucket in manifest.buckets)])[:-1]
-    rows: Ints = starts[np.asarray(groups["bucket"])] + np.asarray(groups[column])
-    return rows
+def _numbers(table: pa.Table, column: str) -> Ints:
+    return np.asarray(table[column]).astype(np.int64, copy=False)
 
 
-def array_of(table: pa.Table, name: str) -> pa.Array:
-    """A column as one array."""
-    column = table[name]
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _texts(names: pa.Array) -> pa.StringArray:
-    return names.cast(pa.string()).fill_null("")
+def _texts(table: pa.Table, column: str) -> pa.StringArray:
+    return table[column].combine_chunks().cast(pa.string()).fill_null("")

@@ -13,12 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
-from warren.domain.rules import Reason
-from warren.domain.status import Status
 from warren.domain.text_columns import as_text, joined, json_strings
 from warren.domain.windows import UNKNOWN
 from warren.sinks.filters import Mask, SinkFilter
-from warren.sinks.points import array_of, partition_rows
+from warren.sinks.points import REASON_NAMES, STATUS_NAMES
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
 
@@ -26,8 +24,6 @@ JUDGED, NOT_JUDGED = "JUDGED", "UNKNOWN"
 """The statuses of a cluster."""
 VERDICTS = pa.schema([("cluster", pa.string()), ("group", pa.string()), ("status", pa.string())])
 """The status of each group; where the group is null, of a cluster."""
-_STATUS = pa.array([status.name for status in Status])
-_REASON = pa.array([reason.name.lower() for reason in Reason])
 _PARTITION_COLUMNS = ["topic", "partition", "status", "reason", "current_lag"]
 
 
@@ -40,7 +36,7 @@ def changes_in(snapshot: Snapshot, sent: pa.Table, sink: Sink) -> tuple[pa.Table
     # The filters of the sink may have changed.
     sent = sent.filter(pa.array(_is_wanted(sent, sink)))
     keys, sent_keys = _keys(verdicts), _keys(sent)
-    before = array_of(sent, "status").take(pc.index_in(keys, value_set=sent_keys)).fill_null("")
+    before = sent["status"].combine_chunks().take(pc.index_in(keys, value_set=sent_keys)).fill_null("")
     changed = verdicts.append_column("before", before).filter(pc.not_equal(before, verdicts["status"]))
 
     is_missing = pc.invert(pc.is_in(sent_keys, value_set=keys))
@@ -61,7 +57,7 @@ def _verdicts(snapshot: Snapshot, sink: Sink) -> pa.Table:
     no_group, no_row = pa.nulls(len(names), pa.string()), pa.nulls(len(names), pa.int64())
     clusters = pa.table([names, no_group, states, no_row], schema)
     rows = snapshot.groups()
-    status = _STATUS.take(array_of(rows, "status"))
+    status = STATUS_NAMES.take(rows["status"].combine_chunks())
     groups = pa.table([rows["cluster"], rows["group"], status, np.arange(rows.num_rows)], schema)
     groups = groups.filter(pc.invert(pc.is_in(groups["cluster"], value_set=_unknown(manifest))))
     verdicts = pa.concat_tables([clusters, groups])
@@ -73,15 +69,14 @@ def _unknown(manifest: Manifest) -> pa.Array:
 
 
 def _is_wanted(table: pa.Table, sink: Sink) -> Mask:
-    wanted, clusters, groups = SinkFilter.of(sink), array_of(table, "cluster"), array_of(table, "group")
-    is_cluster = np.asarray(pc.is_null(groups))
-    return np.where(is_cluster, wanted.matches(clusters), wanted.matches(clusters, groups.fill_null("")))
+    wanted, is_cluster = SinkFilter.of(sink), np.asarray(pc.is_null(table["group"]))
+    return np.where(is_cluster, wanted.matches(table.select(["cluster"])), wanted.matches(table))
 
 
 def _keys(table: pa.Table) -> pa.Array:
     """A unique name for each group or cluster."""
     return pc.binary_join_element_wise(
-        array_of(table, "cluster"), array_of(table, "group"), "\0", null_handling="skip"
+        table["cluster"].combine_chunks(), table["group"].combine_chunks(), "\0", null_handling="skip"
     )  # fmt: skip
 
 
@@ -102,14 +97,14 @@ def to_records(changes: pa.Table, snapshot: Snapshot, tags: Mapping[str, str]) -
 
 
 def _beginning(changes: pa.Table) -> list[str | pa.StringArray]:
-    groups = array_of(changes, "group")
+    groups = changes["group"].combine_chunks()
     is_cluster = pc.is_null(groups)
-    cluster, group = json_strings(array_of(changes, "cluster")), json_strings(groups.fill_null(""))
+    cluster, group = json_strings(changes["cluster"].combine_chunks()), json_strings(groups.fill_null(""))
     key = pc.if_else(is_cluster, joined("[", cluster, "]"), joined("[", cluster, ",", group, "]"))
     group_field = pc.if_else(is_cluster, "", joined(',"group":', group))
     return [
-        key, '\t{"cluster":', cluster, group_field, ',"from":"', array_of(changes, "before"),
-        '","to":"', array_of(changes, "status"), '"',
+        key, '\t{"cluster":', cluster, group_field, ',"from":"', changes["before"].combine_chunks(),
+        '","to":"', changes["status"].combine_chunks(), '"',
     ]  # fmt: skip
 
 
@@ -127,15 +122,15 @@ def _since_of_clusters(clusters: pa.Table, manifest: Manifest) -> list[str | pa.
 def _details(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[str | pa.StringArray]:
     """The numbers of groups, and the worst partition of each."""
     groups = snapshot.groups().take(pa.array(rows)).combine_chunks()
-    worst_rows = partition_rows(snapshot.manifest, groups, "worst_row")
+    worst_rows = snapshot.partition_rows(groups, "worst_row")
     worst = snapshot.partitions(_PARTITION_COLUMNS, as_codes=True).take(pa.array(worst_rows)).combine_chunks()
     lag = np.asarray(worst["current_lag"])
     numbers = {"since": "since_ms", "total_lag": "totallag", "max_lag": "maxlag", "partition_count": "partitions"}
     return [
         *(part for name, column in numbers.items() for part in (f',"{name}":', as_text(np.asarray(groups[column])))),
-        ',"worst":{"topic":', json_strings(array_of(worst, "topic").cast(pa.string())),
+        ',"worst":{"topic":', json_strings(worst["topic"].combine_chunks().cast(pa.string())),
         ',"partition":', as_text(np.asarray(worst["partition"])),
-        ',"status":"', _STATUS.take(array_of(worst, "status")),
-        '","reason":"', _REASON.take(array_of(worst, "reason")), '"',
+        ',"status":"', STATUS_NAMES.take(worst["status"].combine_chunks()),
+        '","reason":"', REASON_NAMES.take(worst["reason"].combine_chunks()), '"',
         pc.if_else(pa.array(lag == UNKNOWN), "", joined(',"lag":', as_text(lag))), "}",
     ]  # fmt: skip

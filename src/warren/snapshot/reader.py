@@ -16,7 +16,7 @@ from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import File, HeadSample, Manifest
-from warren.snapshot.schemas import GROUPS, LAYOUT, PARTITIONS, Row
+from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS, Row
 from warren.snapshot.store import Store
 
 
@@ -55,6 +55,12 @@ class Snapshot:
             return pa.concat_tables(tables).unify_dictionaries()
         return pa.concat_tables([_plain(table) for table in tables])
 
+    def partition_rows(self, groups: pa.Table, column: str) -> Ints:
+        """Rows of `partitions`, from a column of groups that counts within the file of their bucket."""
+        starts = np.cumsum([0, *(bucket.partition_rows for bucket in self.manifest.buckets)])
+        rows: Ints = starts[np.asarray(groups["bucket"])] + np.asarray(groups[column])
+        return rows
+
     def group(self, cluster: str, group: str) -> tuple[Row, pa.Table] | None:
         """One group and its partitions, windows included; None when there is no such group."""
         if not self.manifest.buckets:
@@ -88,6 +94,8 @@ class Snapshot:
 
     def heads(self) -> pa.Table:
         """The newest heads and log starts, in the order of `topics`."""
+        if not self.manifest.heads:
+            return HEADS.empty_table()
         return self.store.read_arrow(self.manifest.heads[-1].heads)
 
     def heads_of(self, sample: HeadSample, cluster: str, topic: str) -> Ints | None:

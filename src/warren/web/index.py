@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from warren.domain.arrays import Codes, Ints
 from warren.history.recent import Recent, nothing_recent
-from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
 from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS
 from warren.web.status_json import StatusJson
@@ -123,7 +122,7 @@ def build_index(
 ) -> Index:
     """Load a snapshot without the `hidden` groups; the index of None is empty."""
     groups, partitions, layout, heads = _tables(snapshot)
-    order, rows = _sorted_rows(groups, snapshot.manifest if snapshot else None, hidden)
+    order, rows = _sorted_rows(groups, snapshot, hidden)
     groups = groups.take(pa.array(order))
     codes, names = _encode_names(partitions)
     columns = {name: partitions[name].to_numpy() for name in _PARTITION_COLUMNS}
@@ -168,22 +167,18 @@ def _tables(snapshot: Snapshot | None) -> tuple[pa.Table, pa.Table, pa.Table, pa
         groups = GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
         groups = groups.set_column(0, "cluster", pa.array([], pa.string()))
         return groups, PARTITIONS.empty_table().select(columns), LAYOUT.empty_table(), HEADS.empty_table()
-    layout = snapshot.topics()
-    heads = snapshot.heads() if layout.num_rows else HEADS.empty_table()
-    return snapshot.groups(), snapshot.partitions(columns, as_codes=True), layout, heads
+    return snapshot.groups(), snapshot.partitions(columns, as_codes=True), snapshot.topics(), snapshot.heads()
 
 
-def _sorted_rows(groups: pa.Table, manifest: Manifest | None, hidden: Collection[tuple[str, str]]) -> tuple[Ints, Ints]:
+def _sorted_rows(groups: pa.Table, snapshot: Snapshot | None, hidden: Collection[tuple[str, str]]) -> tuple[Ints, Ints]:
     """The shown groups sorted by cluster and name, and their partition rows in that order."""
     order = pc.sort_indices(groups, [("cluster", "ascending"), ("group", "ascending")]).to_numpy().astype(np.int64)
     if hidden:
         names = zip(groups["cluster"].to_pylist(), groups["group"].to_pylist(), strict=True)
         is_hidden = np.fromiter((name in hidden for name in names), np.bool_, groups.num_rows)
         order = order[~is_hidden[order]]
-    bucket_sizes = [bucket.partition_rows for bucket in manifest.buckets] if manifest else []
-    bucket_start = np.concatenate([[0], np.cumsum(bucket_sizes, dtype=np.int64)])
-    first = groups["first_row"].to_numpy() + bucket_start[groups["bucket"].to_numpy()]
-    first, size = first[order], groups["partitions"].to_numpy().astype(np.int64)[order]
+    first = snapshot.partition_rows(groups, "first_row")[order] if snapshot else order
+    size = groups["partitions"].to_numpy().astype(np.int64)[order]
     ends = np.cumsum(size)
     rows = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(first - (ends - size), size)
     return order, rows

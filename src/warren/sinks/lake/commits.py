@@ -7,23 +7,22 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.config import Config
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.kafka.options import to_spark_options
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import Reject
-from warren.sinks.filters import Mask, SinkFilter
+from warren.sinks.filters import SinkFilter
 from warren.sinks.lake.progress import CommitRange
 from warren.sources.offsets_topic import OffsetRange, offsets_topics, read_commits
 
-Ints = NDArray[np.int64]
 Batches = Iterable[pa.RecordBatch]
 
-_OUT = pa.schema(
+_COMMITS = pa.schema(
     [
         ("at_ms", pa.int64()),
         ("cluster", pa.string()),
@@ -36,10 +35,6 @@ _OUT = pa.schema(
         ("source_partition", pa.int32()),
         ("source_offset", pa.int64()),
     ]
-)
-_OUT_DDL = (
-    "at_ms long, cluster string, group string, topic string, partition int, offset long, is_tombstone boolean, "
-    "source string, source_partition int, source_offset long"
 )
 
 
@@ -81,15 +76,18 @@ def commits(
             if (each.cluster, each.topic) == (source.cluster, source.topic)
         }
         if offsets:
-            options, extra = source.options, ("timestamp",)
             scans.append(
-                read_commits(spark, index, source.cluster, options, source.topic, offsets, extra_columns=extra)
+                read_commits(spark, index, source.cluster, source.options, source.topic, offsets, ("timestamp",))
             )
     if not scans:
         return None
     tasks = 2 * spark.sparkContext.defaultParallelism
-    rows = reduce(DataFrame.unionByName, scans).coalesce(tasks).mapInArrow(decoder(sources, wanted), _OUT_DDL)
-    return rows.select(f.timestamp_millis("at_ms").alias("time"), *_OUT.names[1:])
+    rows = (
+        reduce(DataFrame.unionByName, scans)
+        .coalesce(tasks)
+        .mapInArrow(decoder(sources, wanted), from_arrow_schema(_COMMITS))
+    )
+    return rows.select(f.timestamp_millis("at_ms").alias("time"), *_COMMITS.names[1:])
 
 
 def decoder(sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -103,41 +101,32 @@ def decoder(sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> Callable[[Ba
 
 
 def _decode(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> pa.Table:
-    keys = decode_keys(_binary(batch["key"]))
+    keys = decode_keys(batch["key"].cast(pa.binary()))
     rows = np.flatnonzero(keys.kind == RecordKind.COMMIT)
-    values = decode_commits(_binary(batch["value"]).take(pa.array(rows)))
+    values = decode_commits(batch["value"].cast(pa.binary()).take(pa.array(rows)))
     is_valid = values.reject == Reject.NONE
-    rows, offset, time_ms = rows[is_valid], values.offset[is_valid], values.time_ms[is_valid]
-    is_tombstone = values.is_tombstone[is_valid]
-    source_index = np.asarray(batch["source"])[rows]
-    recorded_ms = np.asarray(batch["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()))[rows] // 1000
+    rows, is_tombstone = rows[is_valid], values.is_tombstone[is_valid]
     at = pa.array(rows)
+    source = batch["source"].take(at)
+    recorded_ms = np.asarray(batch["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()).take(at)) // 1000
     table = pa.table(
         {
-            "at_ms": np.where(is_tombstone, recorded_ms, time_ms),
-            "cluster": pa.array([source.cluster for source in sources]).take(pa.array(source_index)),
+            "at_ms": np.where(is_tombstone, recorded_ms, values.time_ms[is_valid]),
+            "cluster": pa.array([source.cluster for source in sources]).take(source),
             "group": keys.group.take(at),
             "topic": keys.topic.take(at),
             "partition": keys.partition[rows],
-            "offset": pc.if_else(pa.array(is_tombstone), None, pa.array(offset)),
+            "offset": pc.if_else(pa.array(is_tombstone), None, pa.array(values.offset[is_valid])),
             "is_tombstone": is_tombstone,
-            "source": pa.array([source.topic for source in sources]).take(pa.array(source_index)),
+            "source": pa.array([source.topic for source in sources]).take(source),
             "source_partition": batch["partition"].take(at),
             "source_offset": batch["offset"].take(at),
         },
-        schema=_OUT,
+        schema=_COMMITS,
     )
-    return table.filter(pa.array(_is_wanted(table, source_index, sources, wanted)))
-
-
-def _is_wanted(table: pa.Table, source_index: Ints, sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> Mask:
-    cluster, group, topic = (table[name].combine_chunks() for name in ("cluster", "group", "topic"))
-    is_kept = wanted.matches(cluster, group, topic)
-    for index in np.unique(source_index):
-        source, is_own = sources[index], source_index == index
-        is_kept[is_own] &= is_wanted(group.filter(pa.array(is_own)), source.filters, source.storage)
-    return is_kept
-
-
-def _binary(column: pa.Array) -> pa.BinaryArray:
-    return column.cast(pa.binary())
+    is_kept = wanted.matches(table)
+    for index in np.unique(source):
+        is_own = np.asarray(source) == index
+        group, topic = table["group"].filter(pa.array(is_own)).combine_chunks(), sources[index]
+        is_kept[is_own] &= is_wanted(group, topic.filters, topic.storage)
+    return table.filter(pa.array(is_kept))

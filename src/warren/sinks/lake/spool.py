@@ -14,7 +14,7 @@ from warren.snapshot.manifest import File, Manifest
 from warren.snapshot.reader import Snapshot
 from warren.snapshot.store import Store
 
-GROUPS, PARTITIONS, LAYOUT, HEADS, SAMPLE = "groups", "partitions", "layout.arrow", "heads.arrow", "sample.json"
+LAYOUT, HEADS, SAMPLE = "layout.arrow", "heads.arrow", "sample.json"
 
 
 class SourcePosition(msgspec.Struct, frozen=True, order=True):
@@ -66,9 +66,9 @@ class SnapshotSpool(IntervalSpool):
 def _needed_files(manifest: Manifest, sink: LakeSink) -> Iterable[tuple[str, File]]:
     for index, bucket in enumerate(manifest.buckets):
         if bucket.group_rows:
-            yield f"{GROUPS}-{index:04d}.parquet", bucket.groups
+            yield f"groups-{index:04d}.parquet", bucket.groups
         if bucket.partition_rows and sink.detail == "partition":
-            yield f"{PARTITIONS}-{index:04d}.parquet", bucket.partitions
+            yield f"partitions-{index:04d}.parquet", bucket.partitions
     if manifest.heads and sink.detail != "group":
         yield LAYOUT, manifest.heads[-1].layout
         yield HEADS, manifest.heads[-1].heads

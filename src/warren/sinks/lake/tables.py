@@ -7,20 +7,35 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.domain.matching import glob_regex
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.filters import SinkFilter
-from warren.sinks.lake.spool import GROUPS, HEADS, LAYOUT, PARTITIONS, Sample
+from warren.sinks.lake.spool import HEADS, LAYOUT, Sample
 from warren.sinks.points import partitions_of
+from warren.snapshot.schemas import GROUPS, PARTITIONS
 
 PARTITIONED_BY = ("date", "cluster")
 
-_HEADS_OUT = "at_ms long, cluster string, topic string, partition int, head long, log_start long"
+Folder = Callable[[int], Path]
+"""The folder of an interval in the spool."""
+
+_HEADS = pa.schema(
+    [
+        ("at_ms", pa.int64()),
+        ("cluster", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("head", pa.int64()),
+        ("log_start", pa.int64()),
+    ]
+)
 
 
 class LakeTable(StrEnum):
@@ -37,21 +52,16 @@ class LakeTable(StrEnum):
 
         It begins with the partition columns: Spark sorts by them to write, and would drop any other order.
         """
-        return {
-            LakeTable.GROUPS: (*PARTITIONED_BY, "group", "time"),
-            LakeTable.PARTITIONS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
-            LakeTable.TOPICS: (*PARTITIONED_BY, "topic", "partition", "time"),
-            LakeTable.COMMITS: (*PARTITIONED_BY, "group", "topic", "partition", "time"),
-        }[self]
+        names = {LakeTable.GROUPS: ("group",), LakeTable.TOPICS: ("topic", "partition")}
+        return *PARTITIONED_BY, *names.get(self, ("group", "topic", "partition")), "time"
 
 
-def groups(
-    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], wanted: SinkFilter
-) -> DataFrame:
+_SCHEMAS = {LakeTable.GROUPS: GROUPS, LakeTable.PARTITIONS: PARTITIONS}
+
+
+def groups(spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter) -> DataFrame:
     """One row per group and interval."""
-    rows = _judged(_read(spark, samples, folder, GROUPS), spark, samples)
-    rows = rows.where(_matches("cluster", *wanted.clusters) & _matches("group", *wanted.groups))
-    return rows.select(
+    return _read(spark, samples, folder, wanted, LakeTable.GROUPS).select(
         time_of("at_ms").alias("time"),
         "cluster",
         "group",
@@ -67,15 +77,9 @@ def groups(
     )
 
 
-def partitions(
-    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], wanted: SinkFilter
-) -> DataFrame:
+def partitions(spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter) -> DataFrame:
     """One row per group, partition and interval."""
-    rows = _judged(_read(spark, samples, folder, PARTITIONS), spark, samples)
-    is_match = (
-        _matches("cluster", *wanted.clusters) & _matches("group", *wanted.groups) & _matches("topic", *wanted.topics)
-    )
-    return rows.where(is_match).select(
+    return _read(spark, samples, folder, wanted, LakeTable.PARTITIONS).select(
         time_of("at_ms").alias("time"),
         "cluster",
         "group",
@@ -85,28 +89,29 @@ def partitions(
         f.lower(name_of("reason", Reason)).alias("reason"),
         time_of("since_ms").alias("since"),
         "complete",
-        _known("current_lag").alias("lag"),
-        _known("committed_offset").alias("offset"),
+        _unless("current_lag", UNKNOWN).alias("lag"),
+        _unless("committed_offset", UNKNOWN).alias("offset"),
         time_of("end_ms").alias("committed_at"),
-        _known("head").alias("head"),
-        _known("log_start").alias("log_start"),
-        f.when(f.col("owner") != "", f.col("owner")).alias("owner"),
-        f.when(f.col("client_id") != "", f.col("client_id")).alias("client_id"),
+        *(_unless(name, UNKNOWN).alias(name) for name in ("head", "log_start")),
+        *(_unless(name, "").alias(name) for name in ("owner", "client_id")),
     )
 
 
-def topics(
-    spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], wanted: SinkFilter
-) -> DataFrame:
+def topics(spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter) -> DataFrame:
     """One row per partition of a topic and interval: where its log begins and ends."""
     folders = [
         (sample.at_ms, str(folder(sample.at_ms))) for sample in samples if (folder(sample.at_ms) / HEADS).exists()
     ]
     tasks = max(min(len(folders), 2 * spark.sparkContext.defaultParallelism), 1)
     listed = spark.createDataFrame(folders, "at_ms long, folder string").repartition(tasks)
-    rows = _judged(listed.mapInArrow(heads_in(wanted), _HEADS_OUT), spark, samples)
+    rows = _judged(listed.mapInArrow(heads_in(wanted), from_arrow_schema(_HEADS)), spark, samples)
     return rows.select(
-        time_of("at_ms").alias("time"), "cluster", "topic", "partition", "head", _known("log_start").alias("log_start")
+        time_of("at_ms").alias("time"),
+        "cluster",
+        "topic",
+        "partition",
+        "head",
+        _unless("log_start", UNKNOWN).alias("log_start"),
     )
 
 
@@ -115,29 +120,20 @@ def heads_in(wanted: SinkFilter) -> Callable[[Iterable[pa.RecordBatch]], Iterato
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for at_ms, folder in zip(*(batch[name].to_pylist() for name in ("at_ms", "folder")), strict=True):
-                yield from _heads(at_ms, Path(folder), wanted).to_batches(max_chunksize=200_000)
+            for row in batch.to_pylist():
+                yield from _heads(row["at_ms"], Path(row["folder"]), wanted).to_batches(max_chunksize=200_000)
 
     return run
 
 
 def _heads(at_ms: int, folder: Path, wanted: SinkFilter) -> pa.Table:
     layout, heads = (pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all() for name in (LAYOUT, HEADS))
-    clusters, topics = layout["cluster"].combine_chunks(), layout["topic"].combine_chunks()
-    rows = np.flatnonzero(wanted.matches(clusters, topics=topics))
-    topic, partition, row = partitions_of(layout, rows)
-    is_known = np.asarray(heads["head"])[row] != UNKNOWN
-    row, topic, partition = row[is_known], topic[is_known], partition[is_known]
-    return pa.table(
-        {
-            "at_ms": np.full(row.size, at_ms, dtype=np.int64),
-            "cluster": clusters.take(pa.array(topic)),
-            "topic": topics.take(pa.array(topic)),
-            "partition": partition.astype(np.int32),
-            "head": np.asarray(heads["head"])[row],
-            "log_start": np.asarray(heads["log_start"])[row],
-        }
-    )
+    layout = layout.filter(pa.array(wanted.matches(layout)))
+    topic, partition, row = partitions_of(layout)
+    names, heads = layout.take(pa.array(topic)), heads.take(pa.array(row))
+    times = np.full(row.size, at_ms)
+    columns = [times, names["cluster"], names["topic"], partition, heads["head"], heads["log_start"]]
+    return pa.table(columns, schema=_HEADS).filter(pc.field("head") != UNKNOWN)
 
 
 def finished(rows: DataFrame, table: LakeTable, host: str, tags: Mapping[str, str]) -> DataFrame:
@@ -147,25 +143,23 @@ def finished(rows: DataFrame, table: LakeTable, host: str, tags: Mapping[str, st
     return whole.hint("rebalance", *PARTITIONED_BY).sortWithinPartitions(*table.order)
 
 
-def _read(spark: SparkSession, samples: Sequence[Sample], folder: Callable[[int], Path], kind: str) -> DataFrame:
-    """The files of one kind of some snapshots, with the time of their interval."""
-    paths = [local_path(path) for sample in samples for path in sorted(folder(sample.at_ms).glob(f"{kind}-*.parquet"))]
-    if not paths:
-        return spark.createDataFrame([], _EMPTY[kind])
-    rows = spark.read.schema(_EMPTY[kind].removeprefix("at_ms long, ")).parquet(*paths)
-    at_ms = f.regexp_extract("_metadata.file_path", r"/(\d+)/[^/]+$", 1).cast("long")
-    return rows.withColumn("at_ms", at_ms)
-
-
-_EMPTY = {
-    GROUPS: "at_ms long, cluster string, group string, status tinyint, worst_status tinyint, since_ms long, "
-    "complete float, totallag long, maxlag long, partitions int, count_ok int, count_warn int, count_stop int, "
-    "count_stall int, count_rewind int, newest_commit_ms long",
-    PARTITIONS: "at_ms long, cluster string, group string, topic string, partition int, owner string, "
-    "client_id string, status tinyint, reason tinyint, since_ms long, complete float, current_lag long, "
-    "committed_offset long, head long, log_start long, end_ms long",
-}
-"""The columns that are read from the files of a snapshot."""
+def _read(
+    spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter, table: LakeTable
+) -> DataFrame:
+    """The wanted rows of a table in the files of some snapshots, with the time of their interval."""
+    schema = from_arrow_schema(_SCHEMAS[table])
+    paths = [local_path(path) for sample in samples for path in sorted(folder(sample.at_ms).glob(f"{table}-*.parquet"))]
+    if paths:
+        at_ms = f.regexp_extract("_metadata.file_path", r"/(\d+)/[^/]+$", 1)
+        rows = spark.read.schema(schema).parquet(*paths).withColumn("at_ms", at_ms.cast("long"))
+    else:
+        rows = spark.createDataFrame([], schema.add("at_ms", "long"))
+    for column, include, exclude in wanted.globs_of(rows.columns):
+        if include:
+            rows = rows.where(f.col(column).rlike("|".join(map(glob_regex, include))))
+        if exclude:
+            rows = rows.where(~f.col(column).rlike("|".join(map(glob_regex, exclude))))
+    return _judged(rows, spark, samples)
 
 
 def plain_path(path: str) -> str:
@@ -185,22 +179,13 @@ def _judged(rows: DataFrame, spark: SparkSession, samples: Sequence[Sample]) -> 
     return rows.join(f.broadcast(judged), ["at_ms", "cluster"], "left_semi")
 
 
-def _matches(column: str, include: Sequence[str], exclude: Sequence[str]) -> Column:
-    is_match = f.lit(True)
-    if include:
-        is_match = is_match & f.col(column).rlike("|".join(map(glob_regex, include)))
-    if exclude:
-        is_match = is_match & ~f.col(column).rlike("|".join(map(glob_regex, exclude)))
-    return is_match
-
-
 def time_of(column: str) -> Column:
     """Milliseconds since the epoch as a timestamp."""
     return f.when(f.col(column) > 0, f.timestamp_millis(column))
 
 
-def _known(column: str) -> Column:
-    return f.when(f.col(column) != UNKNOWN, f.col(column))
+def _unless(column: str, missing: int | str) -> Column:
+    return f.when(f.col(column) != missing, f.col(column))
 
 
 def name_of(column: str, enum: type[IntEnum]) -> Column:
