@@ -11,10 +11,11 @@ from pathlib import Path
 
 from benchmarks.conditions import cpu_s, show
 from benchmarks.snapshots import record
+from tests.kit.sink_workers import deliver_next, sample
 from warren.config.sinks import LakeSink
 from warren.delivery.sink_status import sink_folder
 from warren.sinks.lake.session import lake_session
-from warren.sinks.lake.worker import LakeWorker
+from warren.sinks.lake.worker import lake_worker
 
 INTERVALS = 10
 JOBS = 3
@@ -31,7 +32,7 @@ def main() -> None:
         spark = lake_session(sink)
         jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         at_ms = time.time_ns() // 60_000_000_000 * 60_000
-        worker = LakeWorker(sink, (), Path(root) / "data", lambda: at_ms, lambda _: spark)
+        worker = lake_worker(sink, (), Path(root) / "data", lambda: at_ms, lambda _: spark)
         before = 0
         for job in range(JOBS):
             kept_s = 0.0
@@ -39,11 +40,11 @@ def main() -> None:
                 at_ms += 60_000
                 next(cycles)
                 began = time.monotonic()
-                worker.sample(at_ms)
+                sample(worker, at_ms)
                 kept_s += time.monotonic() - began
             waiting = sum(file.stat().st_size for file in sink_folder(Path(root) / "data", "lake").rglob("*.*"))
             used, began = cpu_s(jvm) + cpu_s(os.getpid()), time.monotonic()
-            assert worker.deliver_next()
+            assert deliver_next(worker)
             took_s, used = time.monotonic() - began, cpu_s(jvm) + cpu_s(os.getpid()) - used
             size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
             count = sum(spark.read.parquet(str(folder)).count() for folder in path.glob("[a-z]*")) // (job + 1)

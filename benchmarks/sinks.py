@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks import beside
 from benchmarks.conditions import cpu_s, show
 from benchmarks.snapshots import record
+from tests.kit.sink_workers import deliver_next, sample
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
 from warren.delivery.sink_status import read_status, sink_folder
@@ -22,7 +23,7 @@ from warren.demo.workload.topics import create_topics
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import RequestSinkWorker, Writer
+from warren.sinks.worker import Writer, request_worker
 
 PARTITIONS = 100_000
 INTERVALS = 3
@@ -67,19 +68,18 @@ def _kafka(parts: ExitStack) -> tuple[Sink, Writer]:
 def _measured(root: Path, begin: Callable[[ExitStack], tuple[Sink, Writer]], now_ms: int) -> dict[str, object]:
     with ExitStack() as parts:
         sink, writer = begin(parts)
-        worker = RequestSinkWorker(sink, writer, root)
+        worker = request_worker(sink, writer, root)
         kept, delivered, used, size = [], [], [], 0
         for interval in range(INTERVALS):
             at_ms = now_ms + interval * 1000
             cpu, began = cpu_s(os.getpid()), time.monotonic()
-            worker.sample(at_ms)
+            sample(worker, at_ms)
             kept.append(time.monotonic() - began)
             size = sum(path.stat().st_size for path in sink_folder(root, sink.name).rglob("*.gz"))
-            while worker.deliver_next():
+            while deliver_next(worker):
                 pass
             delivered.append(time.monotonic() - began)
             used.append(cpu_s(os.getpid()) - cpu)
-        writer.close()
     status = read_status(root, sink.name)
     assert status is not None
     assert not status.trouble

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,8 +54,7 @@ def prometheus(history_and_scraper: tuple[History, Prometheus]) -> Prometheus:
 def influxdb(history: History) -> Iterator[InfluxDb]:
     """An InfluxDB to which a sink has written it."""
     with InfluxDb() as running:
-        with closing(InfluxWriter(InfluxSink("flux", urls=(running.url,), database="telegraf"))) as writer:
-            _write(history, writer)
+        _write(history, InfluxWriter(InfluxSink("flux", urls=(running.url,), database="telegraf")))
         yield running
 
 
@@ -83,8 +82,7 @@ def opensearch(starting: dict[str, Future[SearchServer]], history: History) -> S
 
 
 def _searched(server: SearchServer, kind: type[ElasticsearchSink], history: History) -> SearchServer:
-    with closing(ElasticsearchWriter(kind("search", urls=(server.url,)))) as writer:
-        _write(history, writer)
+    _write(history, ElasticsearchWriter(kind("search", urls=(server.url,))))
     server.ask("POST", "/burrow-*/_refresh")
     return server
 

@@ -14,14 +14,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.kit.servers import Town
+from tests.kit.sink_workers import sample
 from warren.config.sinks import LakeSink
-from warren.sinks.lake import worker as lake_worker
+from warren.sinks.lake import worker as worker_module
 from warren.sinks.lake.commits import OffsetsTopic
 from warren.sinks.lake.parquet import ParquetTables
 from warren.sinks.lake.progress import Progress, write_progress
 from warren.sinks.lake.session import CONF
 from warren.sinks.lake.tables import LakeTable
-from warren.sinks.lake.worker import LakeWorker
+from warren.sinks.lake.worker import lake_worker
 
 MINUTE = 60_000
 
@@ -69,7 +70,7 @@ def interrupted_job(instant: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
     with monkeypatch.context() as patched:
         patched.setattr(ParquetTables, "append", append_and_stop)
-        patched.setattr(lake_worker, "write_progress", record_and_stop)
+        patched.setattr(worker_module, "write_progress", record_and_stop)
         with pytest.raises(KeyboardInterrupt):
             yield
 
@@ -88,7 +89,9 @@ class Lake:
 
     def restart(self) -> None:
         """Begin as after a kill."""
-        self.worker = LakeWorker(self.sink, self._sources, self.town.data, lambda: self.clock_ms, lambda _: self._spark)
+        self.worker = lake_worker(
+            self.sink, self._sources, self.town.data, lambda: self.clock_ms, lambda _: self._spark
+        )
 
     def sample(self, at_ms: int, **changes: Any) -> None:
         """A cycle, and its snapshot kept for a moment."""
@@ -96,7 +99,7 @@ class Lake:
         self.town.turn([(0, "healthy", "orders", 0, 2000)])
         self.town.publish(**changes)
         self.clock_ms = at_ms
-        self.worker.sample(at_ms)
+        sample(self.worker, at_ms)
 
     def rows(self, table: LakeTable) -> list[dict[str, Any]]:
         """A table as anybody reads it."""

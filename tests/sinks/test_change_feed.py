@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.sink_workers import deliver_next, poll_changes
 from tests.kit.verdicts import SECOND, Verdicts
 from tests.kit.warrens import wait_for
 from tests.sinks.test_verdict_changes import OK, STALL, WARN
@@ -17,7 +18,7 @@ from warren.config.sinks import KafkaSink
 from warren.delivery.backoff import Backoff
 from warren.delivery.sink_status import read_status
 from warren.sinks.spool import RequestSpool
-from warren.sinks.worker import RequestSinkWorker
+from warren.sinks.worker import request_worker
 
 
 class Listed:
@@ -52,15 +53,15 @@ class Site:
     def begin(self, **keys: Any) -> None:
         """A sink's process starts."""
         sink = KafkaSink("s", changes_topic="t", **keys)
-        self.worker = RequestSinkWorker(sink, None, self.root, lambda: self.verdicts.now_ms, changes=self.topic)
+        self.worker = request_worker(sink, None, self.root, lambda: self.verdicts.now_ms, changes=self.topic)
 
     def judge(self, **groups: Any) -> None:
         self.verdicts.publish({"one": groups})
 
     def told(self) -> list[str]:
         """What has come to the topic since the last time, of groups."""
-        self.worker.poll_changes()
-        while self.worker.deliver_next():
+        poll_changes(self.worker)
+        while deliver_next(self.worker):
             pass
         found = [f"{one['group']} {one['from']}>{one['to']}" for one in self.topic.records if "group" in one]
         self.topic.records.clear()
@@ -112,7 +113,7 @@ def test_what_was_kept_is_told_after_a_crash_and_not_kept_again(site: Site) -> N
     site.judge(a=OK)
     site.told()
     site.judge(a=WARN)
-    site.worker.poll_changes()
+    poll_changes(site.worker)
     site.begin()
     assert site.told() == ["a OK>WARN"]
 
@@ -142,7 +143,7 @@ def test_what_a_crash_or_a_full_disk_kept_from_being_put_down_is_found_again(
     with monkeypatch.context() as full:
         full.setattr(step, no_room)
         full.setattr("shutil.rmtree", lambda *_, **__: None)
-        assert not site.worker.poll_changes()
+        assert not poll_changes(site.worker)
     [record] = caplog.records
     assert record.getMessage() == "sink s: cannot take up the newest snapshot, trying again: no room on the disk"
     assert site.stored() == stored
@@ -160,7 +161,7 @@ def test_a_full_disk_is_tried_again_by_the_same_process(
     site.judge(a=WARN)
     with monkeypatch.context() as full:
         full.setattr("warren.sinks.spool.write_new", lambda *_: 1 / 0)
-        assert not site.worker.poll_changes()
+        assert not poll_changes(site.worker)
     [record] = caplog.records
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
@@ -224,7 +225,7 @@ def test_without_room_the_oldest_go_and_what_was_told_stays_known(site: Site, ca
     site.worker.deliveries[0].spool._max_bytes = 700
     for a in (WARN, OK, WARN, OK, STALL):
         site.judge(a=a)
-    site.worker.poll_changes()
+    poll_changes(site.worker)
     status = read_status(site.root, "s")
     assert status is not None
     assert status.dropped > 0

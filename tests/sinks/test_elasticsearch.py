@@ -3,7 +3,7 @@
 import gzip
 import logging
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -28,8 +28,7 @@ def writing(search: SearchServer, name: str, **keys: Any) -> Iterator[Elasticsea
     """A writer to indices of a test's own."""
     sink = OpenSearchSink if search.name == "opensearch" else ElasticsearchSink
     given = {"urls": (search.url,), "index_name": f"{name}-%Y.%m.%d", "template_name": name, **keys}
-    with closing(ElasticsearchWriter(sink(name, **given))) as writer:
-        yield writer
+    yield ElasticsearchWriter(sink(name, **given))
 
 
 @pytest.mark.parametrize("is_packed", [True, False])

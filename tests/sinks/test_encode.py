@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.domain.windows import UNKNOWN
-from warren.sinks.encode import Documents, ids_of, line_protocol, telegraf_json
+from warren.sinks.encode import bulk_request, ids_of, line_protocol, telegraf_json
 from warren.sinks.points import Points
 
 AT_MS = 1_534_905_460_000
@@ -121,13 +121,13 @@ def test_no_name_makes_another_line_or_another_object(names: list[str]) -> None:
     made = [json.loads(text) for text in telegraf_json(some, {"x": "y"}, AT_MS).to_pylist()]
     assert [one["tags"]["group"] for one in made] == names
     assert all(one["timestamp"] == AT_MS // 1000 and one["tags"]["x"] == "y" for one in made)
-    bulk = bytes(Documents("burrow-%Y.%m.%d").bulk_request(some, {}, AT_MS)).decode().split("\n")[:-1]
+    bulk = bytes(bulk_request("burrow-%Y.%m.%d", some, {}, AT_MS)).decode().split("\n")[:-1]
     assert [json.loads(line)["tag"]["group"] for line in bulk[1::2]] == names
     assert len({json.loads(line)["create"]["_id"] for line in bulk[::2]}) == len(names)
 
 
 def test_a_document_is_as_telegraf_makes_it() -> None:
-    action, document = bytes(Documents("burrow-%Y.%m.%d").bulk_request(points("g"), {"host": "h"}, AT_MS)).splitlines()
+    action, document = bytes(bulk_request("burrow-%Y.%m.%d", points("g"), {"host": "h"}, AT_MS)).splitlines()
     assert json.loads(action)["create"]["_index"] == "burrow-2018.08.22"
     assert json.loads(document) == {
         "@timestamp": "2018-08-22T02:37:40.000Z",

@@ -3,7 +3,7 @@
 import gzip
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -38,8 +38,7 @@ OWN = {"host": "h", "project_id": "p", "usage": "u"}
 @contextmanager
 def writing(url: str, database: str, **keys: Any) -> Iterator[InfluxWriter]:
     """A writer to a database of a test's own."""
-    with closing(InfluxWriter(InfluxSink("influx", **{"urls": (url,), "database": database, **keys}))) as writer:
-        yield writer
+    yield InfluxWriter(InfluxSink("influx", **{"urls": (url,), "database": database, **keys}))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])

@@ -3,13 +3,14 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from tests.kit.sink_workers import deliver_next, poll_changes, sample
 from tests.kit.stores import deliver, requests_for
 from tests.kit.verdicts import Verdicts
 from tests.sinks.test_encode import AT_MS, ODD, points
@@ -20,7 +21,7 @@ from warren.demo.workload.topics import create_topics
 from warren.errors import BusyError
 from warren.sinks.kafka import HEADER, KafkaWriter
 from warren.sinks.spool import RequestSpool
-from warren.sinks.worker import RequestSinkWorker
+from warren.sinks.worker import request_worker
 
 PARTITIONS = 2
 
@@ -29,8 +30,7 @@ PARTITIONS = 2
 def writing(kafka: Kafka, topic: str, name: str | None = None) -> Iterator[KafkaWriter]:
     """A writer to a topic of a test's own, as a process of a sink has it."""
     sink = KafkaSink(name or topic, topic=topic)
-    with closing(KafkaWriter(sink, {"bootstrap.servers": kafka.bootstrap})) as writer:
-        yield writer
+    yield KafkaWriter(sink, {"bootstrap.servers": kafka.bootstrap})
 
 
 def send(writer: KafkaWriter, group: str, position: int) -> None:
@@ -207,7 +207,7 @@ class Telling:
         """A new process: the old one is not asked, as after kill -9."""
         sink = KafkaSink("telling", topic=f"{self.topic}-metrics", changes_topic=self.topic)
         settings = {"bootstrap.servers": self.kafka.bootstrap}
-        self.worker = RequestSinkWorker(
+        self.worker = request_worker(
             sink,
             KafkaWriter(sink, settings),
             self.verdicts.root,
@@ -216,10 +216,10 @@ class Telling:
 
     def judge(self, **groups: Any) -> None:
         self.verdicts.publish({"one": groups})
-        self.worker.poll_changes()
+        poll_changes(self.worker)
 
     def deliver(self) -> None:
-        while self.worker.deliver_next():
+        while deliver_next(self.worker):
             pass
 
     def told(self) -> dict[str, list[str]]:
@@ -260,11 +260,11 @@ def test_changes_and_metrics_have_a_topic_each(kafka: Kafka, topic: str, tmp_pat
     telling = Telling(kafka, tmp_path, topic)
     telling.judge(a=OK)
     for at_ms in (telling.verdicts.now_ms, telling.verdicts.now_ms + 1):
-        telling.worker.sample(at_ms)
+        sample(telling.worker, at_ms)
         telling.deliver()
     telling.begin()
     telling.judge(a=WARN)
-    telling.worker.sample(telling.verdicts.now_ms)
+    sample(telling.worker, telling.verdicts.now_ms)
     telling.deliver()
     assert telling.told() == {"one": [">JUDGED"], "a": [">OK", "OK>WARN"]}
     metrics = [value for _, value in read(kafka, f"{topic}-metrics") if value["name"] == "burrow_group"]

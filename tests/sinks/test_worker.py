@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.kit.servers import Town
+from tests.kit.sink_workers import deliver_next, sample
 from tests.kit.warrens import wait_for
 from warren.config.sinks import Sink
 from warren.delivery.backoff import Backoff
 from warren.delivery.sink_status import SinkStatus, read_status
 from warren.errors import BusyError, RefusedError
 from warren.sinks.points import Points
-from warren.sinks.worker import MIN_MAX_AGE_MS, RequestSinkWorker
+from warren.sinks.worker import MIN_MAX_AGE_MS, request_worker
 
 SECOND = 1000
 MEASUREMENTS = ["burrow_topic", "burrow_partition", "burrow_group", "warren_cluster"]
@@ -64,10 +65,10 @@ class Site:
 
     def begin(self, spool: int = 10) -> None:
         sink = Sink("s/1", tags={"usage": "test"}, spool=spool)
-        self.worker = RequestSinkWorker(sink, self.writer, self.town.data, lambda: self.now_ms)
+        self.worker = request_worker(sink, self.writer, self.town.data, lambda: self.now_ms)
 
     def drain(self) -> None:
-        while self.worker.deliver_next():
+        while deliver_next(self.worker):
             pass
 
     @property
@@ -84,8 +85,8 @@ def site(tmp_path: Path) -> Site:
 
 def test_an_interval_is_kept_once_and_delivered_once(site: Site) -> None:
     assert read_status(site.town.data, "s/1") is None
-    site.worker.sample(site.now_ms)
-    site.worker.sample(site.now_ms)
+    sample(site.worker, site.now_ms)
+    sample(site.worker, site.now_ms)
     assert site.status.waiting == 1
     site.drain()
     assert [text.split()[1] for text in site.writer.taken] == MEASUREMENTS
@@ -95,14 +96,14 @@ def test_an_interval_is_kept_once_and_delivered_once(site: Site) -> None:
 
 
 def test_a_snapshot_of_long_ago_says_nothing_about_now(site: Site) -> None:
-    site.worker.sample(site.now_ms + MIN_MAX_AGE_MS + 1)
-    assert not site.worker.deliver_next()
+    sample(site.worker, site.now_ms + MIN_MAX_AGE_MS + 1)
+    assert not deliver_next(site.worker)
 
 
 def test_what_was_kept_is_delivered_after_a_restart(site: Site) -> None:
-    site.worker.sample(site.now_ms)
-    site.worker.sample(site.now_ms + SECOND)
-    assert site.worker.deliver_next()
+    sample(site.worker, site.now_ms)
+    sample(site.worker, site.now_ms + SECOND)
+    assert deliver_next(site.worker)
     site.begin()
     site.drain()
     moments = [str(at_ms) for at_ms in (site.now_ms, site.now_ms + SECOND) for _ in MEASUREMENTS]
@@ -110,10 +111,10 @@ def test_what_was_kept_is_delivered_after_a_restart(site: Site) -> None:
 
 
 def test_a_part_that_was_taken_is_not_sent_again(site: Site) -> None:
-    site.worker.sample(site.now_ms)
+    sample(site.worker, site.now_ms)
     site.writer.mood = "half"
     with pytest.raises(BusyError):
-        site.worker.deliver_next()
+        deliver_next(site.worker)
     site.writer.mood = "well"
     site.drain()
     assert "".join(site.writer.taken[:2]).startswith(f"{site.now_ms} burrow_topic")
@@ -121,9 +122,9 @@ def test_a_part_that_was_taken_is_not_sent_again(site: Site) -> None:
 
 
 def test_what_is_refused_for_good_is_given_up_and_told(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    site.worker.sample(site.now_ms)
+    sample(site.worker, site.now_ms)
     site.writer.mood = "refuses"
-    assert site.worker.deliver_next()
+    assert deliver_next(site.worker)
     site.writer.mood = "well"
     site.drain()
     assert len(site.writer.taken) == len(MEASUREMENTS) - 1
@@ -135,7 +136,7 @@ def test_without_room_the_oldest_intervals_go(site: Site, monkeypatch: pytest.Mo
     site.begin(spool=1)
     monkeypatch.setattr(site.worker.deliveries[0].spool, "_max_bytes", 300)
     for second in range(20):
-        site.worker.sample(site.now_ms + second * SECOND)
+        sample(site.worker, site.now_ms + second * SECOND)
     assert site.status.dropped > 0
     assert site.status.waiting + site.status.dropped == 20
     site.drain()
@@ -148,7 +149,7 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
     caplog.set_level(logging.INFO)
     monkeypatch.setattr("warren.sinks.delivery.BACKOFF", Backoff(0.01, 0.02))
     site.writer.mood = "away"
-    site.worker.sample(site.now_ms)
+    sample(site.worker, site.now_ms)
     stop = threading.Event()
     delivering = threading.Thread(target=site.worker.deliveries[0].run, args=(stop,))
     delivering.start()
@@ -162,7 +163,7 @@ def test_a_server_that_is_away_is_asked_again_and_gets_everything(
 
 
 def test_a_full_disk_does_not_end_the_delivery(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.worker.sample(site.now_ms)
+    sample(site.worker, site.now_ms)
 
     def no_room(*_: object) -> None:
         raise OSError("no room on the disk")

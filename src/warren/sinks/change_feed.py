@@ -4,6 +4,7 @@ The verdicts that were sent are the cursor of the spool: they are stored togethe
 """
 
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +64,13 @@ class ChangeFeed:
         # A sink that has sent nothing yet begins with the newest snapshot.
         after = self._sent.sequence if self._sent.table.num_rows else None
         self._follower = SnapshotFollower(f"sink {sink.name}", Store(data_dir), self._take, mode="every", after=after)
-        self.start, self.poll, self.close = self._follower.start, self._follower.poll, self._follower.close
+        self.poll = self._follower.poll
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow the snapshots until told to stop."""
+        self._follower.start()
+        stop.wait()
+        self._follower.close()
 
     def _read_cursor(self) -> SentVerdicts:
         cursor = self._spool.cursor()

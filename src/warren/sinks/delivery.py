@@ -38,10 +38,6 @@ class RequestSender(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Close the connections."""
-        ...
-
 
 class StatusReporter:
     """Keeps the status of a sink over all of its spools, and writes it to a file for others to read."""
@@ -85,6 +81,8 @@ class StatusReporter:
 class Delivery(ABC):
     """Delivers what is in a spool."""
 
+    spool: IntervalSpool
+
     def __init__(self, name: str, spool: IntervalSpool, status: StatusReporter) -> None:
         self._name = name
         self.spool = spool
@@ -94,10 +92,6 @@ class Delivery(ABC):
     @abstractmethod
     def deliver_next(self) -> bool:
         """Deliver what is next; returns whether there was anything to deliver."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the connections."""
 
     def run(self, stop: threading.Event) -> None:
         """Deliver until told to stop."""
@@ -123,33 +117,30 @@ class Delivery(ABC):
 class RequestDelivery(Delivery):
     """Delivers the requests of a spool."""
 
+    spool: RequestSpool
+
     def __init__(self, name: str, sender: RequestSender, spool: RequestSpool, status: StatusReporter) -> None:
         super().__init__(name, spool, status)
         self._sender = sender
-        self._requests = spool
 
     def deliver_next(self) -> bool:
         """Send the oldest request; returns whether there was one."""
-        request = self._requests.next()
+        request = self.spool.next()
         if request is None:
             return False
         try:
-            remainder = self._sender.deliver(request.read(), request.position)
+            remainder = self._sender.deliver(request.path.read_bytes(), request.position)
         except FileNotFoundError:
             # It was dropped to make room.
             return True
         except RefusedError as error:
             log.error("sink %s: a request was refused and is dropped: %s", self._name, error)
-            self._requests.done(request)
+            self.spool.done(request)
             self._status.report(self.spool, refused=1, error=str(error)[:MAX_ERROR_CHARS])
             return True
         if remainder is not None:
-            self._requests.replace(request, remainder)
+            self.spool.replace(request, remainder)
             raise BusyError("the server took a part of a request, the rest is sent again")
-        self._requests.done(request)
+        self.spool.done(request)
         self._status.report(self.spool, delivered_ms=request.at_ms, error="")
         return True
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._sender.close()

@@ -12,7 +12,7 @@ import orjson
 from warren.config.sinks import ElasticsearchSink
 from warren.delivery.http_client import HttpClient
 from warren.errors import BusyError, RefusedError
-from warren.sinks.encode import Documents
+from warren.sinks.encode import bulk_request
 from warren.sinks.points import Points
 
 log = logging.getLogger(__name__)
@@ -32,13 +32,12 @@ class ElasticsearchWriter:
         self._sink = sink
         token = {"Authorization": f"Bearer {sink.auth_bearer_token}"} if sink.auth_bearer_token else {}
         self._client = HttpClient.for_sink(sink, token)
-        self._documents = Documents(sink.index_name)
         self._has_template = not sink.manage_template
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:
         """Requests for points of one time."""
         for batch in points.batches(DOCUMENTS_PER_REQUEST):
-            yield self._documents.bulk_request(batch, tags, at_ms)
+            yield bulk_request(self._sink.index_name, batch, tags, at_ms)
 
     def deliver(self, request: bytes, position: int) -> bytes | None:
         """Send a compressed request; returns the documents of it that are to be sent again."""
@@ -59,29 +58,22 @@ class ElasticsearchWriter:
         path = f"/_index_template/{self._sink.template_name}"
         exists = self._client.send("GET", path, accepted={HTTPStatus.NOT_FOUND}).is_success
         if not exists or self._sink.overwrite_template:
-            try:
-                self._put_template(path)
-            except RefusedError as error:
-                # The documents are not to blame: they wait.
-                raise BusyError(f"the index template is refused: {error}") from None
+            self._put_template(path, self._sink.lifecycle)
         self._has_template = True
 
-    def _put_template(self, path: str) -> None:
+    def _put_template(self, path: str, lifecycle: str | None) -> None:
         headers = {"Content-Type": "application/json"}
         try:
-            self._client.send("PUT", path, orjson.dumps(template(self._sink)), headers)
+            self._client.send("PUT", path, orjson.dumps(template(self._sink, lifecycle)), headers)
         except RefusedError as error:
-            if self._sink.lifecycle is None:
-                raise
+            if lifecycle is None:
+                # The documents are not to blame: they wait.
+                raise BusyError(f"the index template is refused: {error}") from None
             log.warning("sink %s: the server does not know the lifecycle policy: %s", self._sink.name, error)
-            self._client.send("PUT", path, orjson.dumps(template(self._sink, has_lifecycle=False)), headers)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+            self._put_template(path, None)
 
 
-def template(sink: ElasticsearchSink, *, has_lifecycle: bool = True) -> dict[str, Any]:
+def template(sink: ElasticsearchSink, lifecycle: str | None) -> dict[str, Any]:
     """The index template: texts are keywords, numbers are long."""
     strings = {"match_mapping_type": "string", "mapping": {"type": "keyword", "ignore_above": 2048}}
     numbers = {"match_mapping_type": "long", "mapping": {"type": "long"}}
@@ -91,9 +83,9 @@ def template(sink: ElasticsearchSink, *, has_lifecycle: bool = True) -> dict[str
         "auto_expand_replicas": "0-1",
         "mapping.total_fields.limit": 5000,
     }
-    if sink.lifecycle is not None and has_lifecycle:
+    if lifecycle is not None:
         key = "plugins.index_state_management.policy_id" if sink.class_name == "opensearch" else "lifecycle.name"
-        settings[key] = sink.lifecycle
+        settings[key] = lifecycle
     body: dict[str, Any] = {
         "index_patterns": [re.sub(r"%[YmdH]([.-]?%[YmdH])*", "*", sink.index_name)],
         # Above the templates that servers are shipped with.

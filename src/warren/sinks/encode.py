@@ -1,8 +1,7 @@
 """Points as text, by whole columns: InfluxDB's line protocol, bulk requests of Elasticsearch, telegraf's JSON."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import orjson
@@ -14,50 +13,40 @@ from warren.domain.text_columns import as_text, bytes_of, joined, json_strings, 
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import Points
 
-_ESCAPED_IN_TAGS = r"[\\,= \n\r\t\f\v]"
-_TAG_ESCAPES = {",": r"\,", "=": r"\=", " ": r"\ ", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f", "\v": r"\v"}
+_TEXT_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
+_TAG_ESCAPES = str.maketrans(
+    {",": r"\,", "=": r"\=", " ": r"\ ", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f", "\v": r"\v"}
+)
 _BACKSLASH_BEFORE_SPECIAL = re.compile(r"\\(?=[,= ]|\Z)")
 _WIDE_BACKSLASH = "\uff3c"
-_ESCAPED_IN_TEXTS = r'["\\\n\r]'
 
 
 def line_protocol(points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
     """Lines for InfluxDB, in nanoseconds; tags and fields without a value are left out."""
     own_tags = _without_point_tags(points, own_tags)
     own = "".join(f",{_tag(name)}={_tag(value)}" for name, value in sorted(own_tags.items()) if value)
-    parts: list[str | pa.StringArray] = [f"{points.name}{own}"]
-    for name, column in points.tags.items():
-        parts.append(_unless_empty(column, joined(f",{name}=", _in_tags(column))))
-    fields = [
-        *(_unless_empty(column, joined(f',{name}="', _in_texts(column), '"')) for name, column in points.texts.items()),
-        *(
-            pc.if_else(pa.array(column == UNKNOWN), "", joined(f",{name}=", as_text(column), "i"))
-            for name, column in points.numbers.items()
-        ),
+    tags = [
+        _unless_empty(column, joined(f",{name}=", replace_matching(column, column, r"[\\,= \n\r\t\f\v]", _tag)))
+        for name, column in points.tags.items()
     ]
-    # Each field begins with a comma; that of the first one goes.
-    tail = joined(" ", pc.utf8_slice_codeunits(joined(*fields), 1), f" {at_ms}000000\n")
-    return bytes_of(joined(*parts, tail))
+    fields = _fields(points, ",{}=", _quoted, "i")
+    return bytes_of(joined(f"{points.name}{own}", *tags, " ", fields, f" {at_ms}000000\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """Encodes points as documents of Elasticsearch."""
+def bulk_request(index: str, points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
+    """A bulk request of Elasticsearch that creates each document once, however often it is sent.
 
-    index: str
-    """The name of the index, with %Y, %m, %d and %H for the time."""
-
-    def bulk_request(self, points: Points, own_tags: Mapping[str, str], at_ms: int) -> memoryview:
-        """A bulk request that creates each document once, however often it is sent."""
-        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
-        index = orjson.dumps(moment.strftime(self.index)).decode()
-        time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        head = f'{{"@timestamp":"{time}","measurement_name":"{points.name}","tag":'
-        lines = joined(
-            f'{{"create":{{"_index":{index},"_id":"', ids_of(points, own_tags, at_ms), '"}}\n', head,
-            _tags(points, own_tags), f',"{points.name}":', _fields(points), "}\n",
-        )  # fmt: skip
-        return bytes_of(lines)
+    The name of the index may have %Y, %m, %d and %H for the time.
+    """
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    index = orjson.dumps(moment.strftime(index)).decode()
+    time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    lines = joined(
+        f'{{"create":{{"_index":{index},"_id":"', ids_of(points, own_tags, at_ms), '"}}\n',
+        f'{{"@timestamp":"{time}","measurement_name":"{points.name}","tag":', _json_tags(points, own_tags),
+        f',"{points.name}":{{', _fields(points, ',"{}":', json_strings), "}}\n",
+    )  # fmt: skip
+    return bytes_of(lines)
 
 
 def ids_of(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa.StringArray:
@@ -76,17 +65,15 @@ def ids_of(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa.String
 def telegraf_json(points: Points, own_tags: Mapping[str, str], at_ms: int) -> pa.StringArray:
     """A JSON object for each point, as telegraf writes it."""
     return joined(
-        '{"fields":', _fields(points), f',"name":"{points.name}","tags":', _tags(points, own_tags),
-        f',"timestamp":{at_ms // 1000}}}',
+        '{"fields":{', _fields(points, ',"{}":', json_strings), f'}},"name":"{points.name}","tags":',
+        _json_tags(points, own_tags), f',"timestamp":{at_ms // 1000}}}',
     )  # fmt: skip
 
 
-def _tags(points: Points, own_tags: Mapping[str, str]) -> pa.StringArray:
+def _json_tags(points: Points, own_tags: Mapping[str, str]) -> pa.StringArray:
     own = orjson.dumps(_without_point_tags(points, own_tags)).decode()[1:-1]
-    parts: list[str | pa.StringArray] = []
-    for name, column in points.tags.items():
-        parts += [f'{"," if parts else ""}"{name}":', json_strings(column)]
-    return joined("{", *parts, f",{own}" if own else "", "}")
+    tags = [part for name, column in points.tags.items() for part in (",", f'"{name}":', json_strings(column))]
+    return joined("{", *tags[1:], f",{own}" if own else "", "}")
 
 
 def _without_point_tags(points: Points, own_tags: Mapping[str, str]) -> dict[str, str]:
@@ -94,32 +81,29 @@ def _without_point_tags(points: Points, own_tags: Mapping[str, str]) -> dict[str
     return {name: value for name, value in own_tags.items() if name not in points.tags}
 
 
-def _fields(points: Points) -> pa.StringArray:
-    fields = [
-        *(_unless_empty(column, joined(f',"{name}":', json_strings(column))) for name, column in points.texts.items()),
-        *(
-            pc.if_else(pa.array(column == UNKNOWN), "", joined(f',"{name}":', as_text(column)))
-            for name, column in points.numbers.items()
-        ),
+def _fields(
+    points: Points, key: str, quote: Callable[[pa.StringArray], pa.StringArray], after_number: str = ""
+) -> pa.StringArray:
+    """The fields of each point that have a value, separated by commas."""
+    texts = [_unless_empty(column, joined(key.format(name), quote(column))) for name, column in points.texts.items()]
+    numbers = [
+        pc.if_else(pa.array(column == UNKNOWN), "", joined(key.format(name), as_text(column), after_number))
+        for name, column in points.numbers.items()
     ]
-    return joined("{", pc.utf8_slice_codeunits(joined(*fields), 1), "}")
+    # Each field begins with a comma; that of the first one goes.
+    return pc.utf8_slice_codeunits(joined(*texts, *numbers), 1)
 
 
 def _unless_empty(column: pa.StringArray, text: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.equal(column, ""), "", text)
 
 
-def _in_tags(column: pa.StringArray) -> pa.StringArray:
-    return replace_matching(column, column, _ESCAPED_IN_TAGS, _tag)
-
-
 def _tag(text: str) -> str:
     # A backslash escapes what follows it, at the end of a tag the separator: line protocol cannot express it there.
-    return "".join(_TAG_ESCAPES.get(char, char) for char in _BACKSLASH_BEFORE_SPECIAL.sub(_WIDE_BACKSLASH, text))
+    return _BACKSLASH_BEFORE_SPECIAL.sub(_WIDE_BACKSLASH, text).translate(_TAG_ESCAPES)
 
 
-def _in_texts(column: pa.StringArray) -> pa.StringArray:
-    def escaped(text: str) -> str:
-        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
-
-    return replace_matching(column, column, _ESCAPED_IN_TEXTS, escaped)
+def _quoted(column: pa.StringArray) -> pa.StringArray:
+    return replace_matching(
+        column, joined('"', column, '"'), r'["\\\n\r]', lambda text: f'"{text.translate(_TEXT_ESCAPES)}"'
+    )

@@ -61,7 +61,3 @@ class InfluxWriter:
             # An account that may only write can do so if the database exists.
             log.warning("sink %s: database %s could not be created: %s", self._sink.name, self._sink.database, error)
         self._has_database = True
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()

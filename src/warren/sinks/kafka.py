@@ -126,10 +126,6 @@ class KafkaWriter:
                 return int(position)
         return -1
 
-    def close(self) -> None:
-        """Let go of the producer."""
-        self._producer = None
-
 
 def _read_to(consumer: Consumer, end: int) -> Iterator[Message]:
     """The committed records before an offset; waits for transactions that are still open."""

@@ -17,7 +17,7 @@ from warren.sinks.delivery import POLL_S
 from warren.sinks.elasticsearch import ElasticsearchWriter
 from warren.sinks.influxdb import InfluxWriter
 from warren.sinks.kafka import KafkaWriter
-from warren.sinks.worker import RequestSinkWorker, SinkWorker
+from warren.sinks.worker import SinkWorker, request_worker
 
 
 def _main(connection: Connection, _: Send, job: tuple[Sink, Config]) -> None:
@@ -57,19 +57,19 @@ def _worker(sink: Sink, config: Config) -> SinkWorker:
         case LakeSink():
             # Imported late, so that only this sink pays for Spark.
             from warren.sinks.lake.commits import offsets_topics_of
-            from warren.sinks.lake.worker import LakeWorker
+            from warren.sinks.lake.worker import lake_worker
 
-            return LakeWorker(sink, offsets_topics_of(config), data_dir)
+            return lake_worker(sink, offsets_topics_of(config), data_dir)
         case KafkaSink():
             section = config.clusters[sink.cluster] if sink.cluster else next(iter(config.clusters.values()))
             settings = to_librdkafka(section, config.profile_of(section))
             points = KafkaWriter(sink, settings) if sink.topic else None
             changes = KafkaWriter(sink, settings, are_changes=True) if sink.changes_topic else None
-            return RequestSinkWorker(sink, points, data_dir, changes=changes)
+            return request_worker(sink, points, data_dir, changes=changes)
         case ElasticsearchSink():
-            return RequestSinkWorker(sink, ElasticsearchWriter(sink), data_dir)
+            return request_worker(sink, ElasticsearchWriter(sink), data_dir)
         case InfluxSink():
-            return RequestSinkWorker(sink, InfluxWriter(sink), data_dir)
+            return request_worker(sink, InfluxWriter(sink), data_dir)
     raise AssertionError(sink)
 
 

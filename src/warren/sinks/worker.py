@@ -9,6 +9,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -92,80 +93,53 @@ class Sampler:
             log.exception("sink %s: an interval could not be sampled", self._name)
 
 
+@dataclass(frozen=True, slots=True)
 class SinkWorker:
-    """Runs the parts of a sink."""
+    """The parts of a sink."""
 
-    def __init__(
-        self, sampler: Sampler | None, deliveries: Sequence[Delivery], change_feed: ChangeFeed | None = None
-    ) -> None:
-        self._sampler = sampler
-        self.deliveries = deliveries
-        self._change_feed = change_feed
+    sampler: Sampler | None
+    deliveries: Sequence[Delivery]
+    change_feed: ChangeFeed | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Work until told to stop."""
-        loops = [delivery.run for delivery in self.deliveries]
-        if self._sampler is not None:
-            loops.append(self._sampler.run)
-        threads = [threading.Thread(target=loop, args=(stop,), daemon=True) for loop in loops]
+        """Work until told to stop, each part in a thread of its own; connections end with the process."""
+        parts = (self.sampler, self.change_feed, *self.deliveries)
+        threads = [threading.Thread(target=part.run, args=(stop,), daemon=True) for part in parts if part is not None]
         for thread in threads:
             thread.start()
-        if self._change_feed is not None:
-            self._change_feed.start()
         stop.wait()
-        if self._change_feed is not None:
-            self._change_feed.close()
         for thread in threads:
             thread.join(STOP_TIMEOUT_S / len(threads))
-        for delivery in self.deliveries:
-            delivery.close()
-
-    def sample(self, at_ms: int) -> None:
-        """Sample the newest snapshot for a time."""
-        assert self._sampler is not None
-        self._sampler.sample(at_ms)
-
-    def deliver_next(self) -> bool:
-        """Deliver what is next; returns whether there was anything to deliver."""
-        return any(delivery.deliver_next() for delivery in self.deliveries)
-
-    def poll_changes(self) -> bool:
-        """Spool the changes of new snapshots; returns whether that worked."""
-        assert self._change_feed is not None
-        return self._change_feed.poll()
 
 
-class RequestSinkWorker(SinkWorker):
-    """A sink whose server takes requests: points from a writer, and changes of verdicts through another sender."""
+def request_worker(
+    sink: Sink,
+    writer: Writer | None,
+    data_dir: Path,
+    clock_ms: Callable[[], int] = wall_clock_ms,
+    *,
+    changes: RequestSender | None = None,
+) -> SinkWorker:
+    """The worker of a server that takes requests: points from a writer, changes of verdicts through another sender."""
+    folder, max_bytes = sink_folder(data_dir, sink.name), sink.spool * 1_000_000
+    folder.mkdir(parents=True, exist_ok=True)
+    status = StatusReporter(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
+    tags = {"host": platform.node(), **sink.tags}
+    sampler: Sampler | None = None
+    change_feed: ChangeFeed | None = None
+    deliveries: list[Delivery] = []
+    if writer is not None:
+        spool = RequestSpool(folder / "spool", max_bytes)
+        deliveries.append(RequestDelivery(sink.name, writer, spool, status))
 
-    def __init__(
-        self,
-        sink: Sink,
-        writer: Writer | None,
-        data_dir: Path,
-        clock_ms: Callable[[], int] = wall_clock_ms,
-        *,
-        changes: RequestSender | None = None,
-    ) -> None:
-        folder, max_bytes = sink_folder(data_dir, sink.name), sink.spool * 1_000_000
-        folder.mkdir(parents=True, exist_ok=True)
-        status = StatusReporter(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
-        tags = {"host": platform.node(), **sink.tags}
-        sampler: Sampler | None = None
-        change_feed: ChangeFeed | None = None
-        deliveries: list[Delivery] = []
-        if writer is not None:
-            spool = RequestSpool(folder / "spool", max_bytes)
-            deliveries.append(RequestDelivery(sink.name, writer, spool, status))
+        def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
+            measurements = points_of(snapshot, sink, at_ms)
+            requests = (request for points in measurements for request in writer.encode(points, tags, at_ms))
+            return sum(map(len, measurements)), spool.put(at_ms, requests)
 
-            def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
-                measurements = points_of(snapshot, sink, at_ms)
-                requests = (request for points in measurements for request in writer.encode(points, tags, at_ms))
-                return sum(map(len, measurements)), spool.put(at_ms, requests)
-
-            sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
-        if changes is not None:
-            changes_spool = RequestSpool(folder / "changes", max_bytes)
-            deliveries.append(RequestDelivery(sink.name, changes, changes_spool, status))
-            change_feed = ChangeFeed(sink, changes_spool, data_dir, tags, status)
-        super().__init__(sampler, deliveries, change_feed)
+        sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
+    if changes is not None:
+        changes_spool = RequestSpool(folder / "changes", max_bytes)
+        deliveries.append(RequestDelivery(sink.name, changes, changes_spool, status))
+        change_feed = ChangeFeed(sink, changes_spool, data_dir, tags, status)
+    return SinkWorker(sampler, deliveries, change_feed)

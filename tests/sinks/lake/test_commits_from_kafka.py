@@ -12,6 +12,7 @@ from tests.kit.kafka import commit
 from tests.kit.lakes import Lake, ask, interrupted_job, minutes
 from tests.kit.plans import cluster_state
 from tests.kit.reference import read_topic
+from tests.kit.sink_workers import deliver_next
 from tests.kit.warrens import sections_for, to_toml
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import create_topics, fill_topic
@@ -49,19 +50,19 @@ def test_commits_between_two_jobs_are_there_once(
     commit(kafka.bootstrap, "lake-a", "lake-commits", {0: 1})
     first, second, third = minutes(lake, 3)
     lake.sample(first, clusters=read_to_the_end(kafka))
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     assert not (lake.path / LakeTable.COMMITS).exists(), "commits begin with the first job"
     for offset in (2, 3):
         commit(kafka.bootstrap, "lake-a", "lake-commits", {0: offset, 1: 10 * offset})
     commit(kafka.bootstrap, "other", "lake-commits", {0: 50})
     lake.sample(second, clusters=read_to_the_end(kafka))
     with interrupted_job("written", monkeypatch):
-        lake.worker.deliver_next()
+        deliver_next(lake.worker)
     lake.restart()
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     commit(kafka.bootstrap, "lake-b", "lake-commits", {1: 99})
     lake.sample(third, clusters=read_to_the_end(kafka))
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
 
     (tmp_path / "burrow.toml").write_text(f'{text}\n[sink.l]\nclass-name = "lake"\npath = "{lake.path}"\n')
     found = ask(

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.lakes import MINUTE, Lake, interrupted_job, minutes, when
 from tests.kit.plans import cluster_state
+from tests.kit.sink_workers import deliver_next
 from warren.delivery.sink_status import read_status, sink_folder
 from warren.domain.rules import Reason
 from warren.domain.status import Status
@@ -31,10 +32,10 @@ def lake(tmp_path: Path, lake_spark: SparkSession) -> Lake:
 def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
     first, second = minutes(lake, 2)
     lake.sample(first)
-    assert not lake.worker.deliver_next(), "it is not time yet"
+    assert not deliver_next(lake.worker), "it is not time yet"
     lake.sample(second)
     snapshot = newest_snapshot(lake.town.data)
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
 
     rows = {(r["time"], r["cluster"], r["group"]): r for r in lake.rows(LakeTable.GROUPS)}
     groups = snapshot.groups().to_pylist()
@@ -89,9 +90,9 @@ def test_a_job_that_is_cut_short_is_finished_and_nothing_is_there_twice(
     for at_ms in at:
         lake.sample(at_ms)
     with interrupted_job(instant, monkeypatch):
-        lake.worker.deliver_next()
+        deliver_next(lake.worker)
     lake.restart()
-    while lake.worker.deliver_next():
+    while deliver_next(lake.worker):
         pass
     assert is_whole(lake, 2)
     assert not list((sink_folder(lake.town.data, "l") / "spool").iterdir())
@@ -135,18 +136,18 @@ def test_moving_and_merging_may_end_at_any_file(
     lake = Lake(tmp_path, lake_spark, write_interval=60.0, detail="topic")
     first, second = minutes(lake, 2)
     lake.sample(first)
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     lake.sample(second)
     with monkeypatch.context() as patched:
         Broken(at, patched)
         try:
-            lake.worker.deliver_next()
+            deliver_next(lake.worker)
         except KeyboardInterrupt:
             lake.restart()
-    while lake.worker.deliver_next():
+    while deliver_next(lake.worker):
         pass
     lake.sample(second + MINUTE)
-    lake.worker.deliver_next()
+    deliver_next(lake.worker)
     assert is_whole(lake, 3, LakeTable.GROUPS, LakeTable.TOPICS)
 
 
@@ -160,18 +161,18 @@ def test_files_of_a_day_become_few_and_old_days_go(
     names = []
     for at_ms in minutes(lake, 4, noon):
         lake.sample(at_ms)
-        assert lake.worker.deliver_next()
+        assert deliver_next(lake.worker)
         names.append([path.name.partition("-")[0] for path in lake.files(LakeTable.GROUPS)])
     assert names[1:] == [["b"] * 4, ["m", "m"], ["b", "m", "b", "m"]]
     lake.sample(noon + DAY)
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     kinds = {(path.parent.parent.name[-2:], path.name[0]) for path in lake.files(LakeTable.GROUPS)}
     days = [when(noon + number * DAY).date().isoformat()[-2:] for number in range(2)]
     assert kinds == {(days[0], "d"), (days[1], "b")}
     times = [r["time"] for r in lake.rows(LakeTable.GROUPS) if r["group"] == "slow"]
     assert len(times) == len(set(times)) == 5
     lake.sample(noon + 3 * DAY)
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     assert {path.parent.parent.name for path in lake.files(LakeTable.GROUPS)} == {
         f"date={when(noon + number * DAY).date().isoformat()}" for number in (1, 3)
     }
@@ -187,7 +188,7 @@ def test_filters_detail_and_clusters_that_are_away(tmp_path: Path, lake_spark: S
     first, second = minutes(lake, 2)
     lake.sample(first)
     lake.sample(second, clusters={"one": cluster_state(unknown_since_ms=1), "two": cluster_state()})
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     groups = {(r["time"], r["cluster"], r["group"]) for r in lake.rows(LakeTable.GROUPS)}
     assert groups == {
         (when(first), "one", "healthy"),
@@ -205,15 +206,15 @@ def test_a_spool_that_fills_up_is_written_early(tmp_path: Path, lake_spark: Spar
     lake.sample(first)
     size = read_size(lake)
     lake.worker.deliveries[0].spool._max_bytes = round(3.5 * size)
-    assert not lake.worker.deliver_next()
+    assert not deliver_next(lake.worker)
     lake.sample(second)
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     assert {r["time"] for r in lake.rows(LakeTable.GROUPS)} == {when(first), when(second)}
     status = read_status(lake.town.data, "l")
     assert status is not None
     assert status.dropped == 0
     lake.sample(second)
-    assert not lake.worker.deliver_next(), "a clock that was set back comes by the same moment again"
+    assert not deliver_next(lake.worker), "a clock that was set back comes by the same moment again"
     assert read_size(lake) == 0
     lake.sample(third)
     assert read_size(lake) > 0
@@ -231,7 +232,7 @@ def test_what_waits_survives_its_snapshots(lake: Lake) -> None:
     manifest = newest_snapshot(lake.town.data).manifest
     lake.sample(second)
     lake.town.cycles.store.remove([manifest.sequence], [file.path for file in manifest.files()])
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     assert {r["time"] for r in lake.rows(LakeTable.GROUPS)} == {when(first), when(second)}
 
 
@@ -253,7 +254,7 @@ def test_a_lake_that_cannot_be_written_is_tried_again_and_says_why(lake: Lake) -
         lake.sample(at_ms)
     lake.path.write_text("a file where the lake should be")
     with pytest.raises(Exception, match=r"(?i)not a directory|exists|mkdirs|parent path"):
-        lake.worker.deliver_next()
+        deliver_next(lake.worker)
     lake.path.unlink()
-    assert lake.worker.deliver_next()
+    assert deliver_next(lake.worker)
     assert is_whole(lake, 2)

@@ -46,31 +46,30 @@ def open_tables(spark: SparkSession, sink: LakeSink, owner: str, folder: Path) -
     return TransactionalTables(spark, sink)
 
 
-class LakeWorker(SinkWorker):
-    """Spools snapshots, and has Spark write them."""
+def lake_worker(
+    sink: LakeSink,
+    sources: Sequence[OffsetsTopic],
+    data_dir: Path,
+    clock_ms: Callable[[], int] = wall_clock_ms,
+    start: Callable[[LakeSink], SparkSession] = lake_session,
+) -> SinkWorker:
+    """The worker of a lake: it spools snapshots, and has Spark write them."""
+    folder = sink_folder(data_dir, sink.name)
+    spool = SnapshotSpool(folder / "spool", sink.spool * 1_000_000)
+    status = StatusReporter(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
 
-    def __init__(
-        self,
-        sink: LakeSink,
-        sources: Sequence[OffsetsTopic],
-        data_dir: Path,
-        clock_ms: Callable[[], int] = wall_clock_ms,
-        start: Callable[[LakeSink], SparkSession] = lake_session,
-    ) -> None:
-        folder = sink_folder(data_dir, sink.name)
-        spool = SnapshotSpool(folder / "spool", sink.spool * 1_000_000)
-        status = StatusReporter(folder, SinkStatus(sink.name, sink.class_name), clock_ms)
+    def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
+        rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
+        return rows, spool.put(snapshot, sink, at_ms)
 
-        def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
-            rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
-            return rows, spool.put(snapshot, sink, at_ms)
-
-        sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
-        super().__init__(sampler, [LakeJobs(sink, sources, spool, folder, status, clock_ms, start)])
+    sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
+    return SinkWorker(sampler, [LakeJobs(sink, sources, spool, folder, status, clock_ms, start)])
 
 
 class LakeJobs(Delivery):
-    """Has Spark write the snapshots that wait, one job at a time."""
+    """Has Spark write the snapshots that wait, one job at a time; one that is interrupted is finished later."""
+
+    spool: SnapshotSpool
 
     def __init__(
         self,
@@ -85,7 +84,6 @@ class LakeJobs(Delivery):
         super().__init__(sink.name, spool, status)
         self._sink = sink
         self._sources = sources
-        self._snapshots = spool
         self._folder = folder
         self._clock_ms = clock_ms
         self._start = start
@@ -125,11 +123,11 @@ class LakeJobs(Delivery):
             log.warning("sink %s: its files could not be merged or removed: %s", self._name, short_message(error))
 
     def _start_job(self) -> bool:
-        waiting = self._snapshots.waiting()
+        waiting = self.spool.waiting()
         min_ms = (self._sink.write_interval - self._sink.interval) * 1000
-        if not waiting or (waiting[-1] - waiting[0] < min_ms and not self._snapshots.is_filling_up):
+        if not waiting or (waiting[-1] - waiting[0] < min_ms and not self.spool.is_filling_up):
             return False
-        samples = [sample for at_ms in waiting if (sample := self._snapshots.read(at_ms))]
+        samples = [sample for at_ms in waiting if (sample := self.spool.read(at_ms))]
         if not samples:
             return False
         self._save(self._progress.with_job(samples, has_commits=self._sink.commits))
@@ -137,9 +135,9 @@ class LakeJobs(Delivery):
 
     def _write(self, lake: LakeTables, job: Job, *, is_retry: bool) -> None:
         spark = self._session()
-        samples = [sample for at_ms in job.intervals if (sample := self._snapshots.read(at_ms))]
+        samples = [sample for at_ms in job.intervals if (sample := self.spool.read(at_ms))]
         rows = {
-            table: read(spark, samples, self._snapshots.path, self._filter)
+            table: read(spark, samples, self.spool.path, self._filter)
             for table, (read, details) in _READERS.items()
             if samples and self._sink.detail in details
         }
@@ -155,9 +153,9 @@ class LakeJobs(Delivery):
 
     def _remove_written(self) -> None:
         """Remove what the last job has written from the spool."""
-        self._snapshots.written = frozenset(self._progress.done)
+        self.spool.written = frozenset(self._progress.done)
         for at_ms in self._progress.done:
-            self._snapshots.remove(at_ms)
+            self.spool.remove(at_ms)
 
     def _session(self) -> SparkSession:
         if self._spark is None:
@@ -169,9 +167,6 @@ class LakeJobs(Delivery):
 
     def _today(self) -> dt.date:
         return dt.datetime.fromtimestamp(self._clock_ms() / 1000, dt.UTC).date()
-
-    def close(self) -> None:
-        """Nothing to close: Spark ends with this process, and a job that it interrupts is finished later."""
 
 
 Read = Callable[[SparkSession, Sequence[Sample], Callable[[int], Path], SinkFilter], DataFrame]
