@@ -70,7 +70,7 @@ def test_an_answer_is_busy_refused_or_a_failure(
 def test_only_a_word_of_an_answer_is_repeated(receiver: Receiver, page: str) -> None:
     receiver.answers, receiver.says["/"] = [404], [page]
     with pytest.raises(RefusedError) as said:
-        HttpClient.for_notifier(Notifier("x", "http")).send("POST", f"{receiver.url}/", b"")
+        HttpClient(Notifier("x", "http"), {}).send("POST", f"{receiver.url}/", b"")
     assert len(str(said.value)) < 100
     assert page not in str(said.value)
 
@@ -78,7 +78,7 @@ def test_only_a_word_of_an_answer_is_repeated(receiver: Receiver, page: str) -> 
 @pytest.mark.parametrize("headers", [{"X-Key": "secret\n"}, {"X-Key": "sécret€"}])
 def test_a_header_that_cannot_be_sent_is_not_shown(receiver: Receiver, headers: dict[str, str]) -> None:
     with pytest.raises(RefusedError, match="cannot be sent as it is configured") as said:
-        HttpClient.for_notifier(Notifier("x", "http", headers=headers)).send("POST", receiver.url, b"")
+        HttpClient(Notifier("x", "http", headers=headers), {}).send("POST", receiver.url, b"")
     assert "cret" not in str(said.value)
     assert receiver.got == []
 
@@ -103,8 +103,8 @@ def test_sinks_also_retry_what_somebody_can_mend(
 ) -> None:
     receiver.answers = [status, status]
     for client, url, is_retried in (
-        (HttpClient.for_notifier(Notifier("x", "http")), receiver.url, retried_by_notifiers),
-        (HttpClient.for_sink(HttpSink("x", urls=(receiver.url,)), {}), "/", retried_by_sinks),
+        (HttpClient(Notifier("x", "http"), {}), receiver.url, retried_by_notifiers),
+        (HttpClient(HttpSink("x", urls=(receiver.url,)), {}), "/", retried_by_sinks),
     ):
         with pytest.raises(BusyError if is_retried else RefusedError, match=f"the server answered {status}"):
             client.send("POST", url, b"")
@@ -113,13 +113,13 @@ def test_sinks_also_retry_what_somebody_can_mend(
 
 def test_an_accepted_status_is_an_answer(receiver: Receiver) -> None:
     receiver.answers = [404]
-    client = HttpClient.for_sink(HttpSink("x", urls=(receiver.url,)), {})
+    client = HttpClient(HttpSink("x", urls=(receiver.url,)), {})
     assert client.send("POST", "/", accepted={404}).status_code == 404
 
 
 @pytest.mark.parametrize("first", ["http://127.0.0.1:1", "nonsense", "ftp://127.0.0.1"])
 def test_a_sink_fails_over_to_its_next_server(receiver: Receiver, first: str) -> None:
-    client = HttpClient.for_sink(HttpSink("x", urls=(first, f"{receiver.url}/")), {})
+    client = HttpClient(HttpSink("x", urls=(first, f"{receiver.url}/")), {})
     with pytest.raises(BusyError):
         client.send("POST", "/path", b"x", query={"a": "1", "b": None})
     assert client.send("POST", "/path", b"x", query={"a": "1", "b": None}).is_success

@@ -11,7 +11,7 @@ from warren.sinks.spool import Backlog, RequestSpool
 def taken(spool: RequestSpool) -> list[tuple[int, bytes]]:
     found = []
     while request := spool.next():
-        found.append((request.at_ms, gzip.decompress(request.read())))
+        found.append((request.at_ms, gzip.decompress(request.path.read_bytes())))
         spool.done(request)
     return found
 

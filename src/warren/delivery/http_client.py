@@ -6,14 +6,13 @@ A request that was taken returns its answer, `BusyError` says to try again, `Ref
 import logging
 import ssl
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from email.utils import parsedate_to_datetime
 
 import httpx
 
 from warren.config import Notifier
 from warren.config.sinks import HttpSink
-from warren.delivery.tls import tls_context
 from warren.errors import BusyError, RefusedError
 
 TRANSIENT = frozenset({408, 425, 429})
@@ -32,67 +31,28 @@ HttpResponse = httpx.Response
 
 
 class HttpClient:
-    """Sends requests over one connection, to the first of several servers that answers."""
+    """Sends requests over one connection, for a sink to the first of its servers that answers.
 
-    def __init__(
-        self,
-        *,
-        tls: ssl.SSLContext,
-        timeout_s: float,
-        headers: Mapping[str, str],
-        username: str | None = None,
-        password: str | None = None,
-        keepalive_s: float = 5.0,
-        servers: Sequence[str] = ("",),
-        retries_mendable: bool,
-        quotes_answers: bool,
-    ) -> None:
-        """Set up a client; without `servers`, each request names its whole URL.
+    The requests of a sink wait on disk, so it also retries what needs somebody to mend an account or a setting. Those
+    of a notifier name their whole URL. Its URLs and answers may be secret, and what is refused is given up at once.
+    """
 
-        `retries_mendable` retries what needs somebody to mend an account, an address or a setting. `quotes_answers`
-        shows the beginning of an answer that is an error; without it only a single word, as the rest may be secret.
-        """
-        self._servers = [server.rstrip("/") for server in servers]
-        self._headers = dict(headers)
-        self._retries_mendable = retries_mendable
-        self._quotes_answers = quotes_answers
+    def __init__(self, section: Notifier | HttpSink, headers: Mapping[str, str]) -> None:
+        """Set up a client for a section; its own headers take precedence."""
+        self._is_sink = isinstance(section, HttpSink)
+        self._servers, keepalive_s = [""], 5.0
+        if isinstance(section, HttpSink):
+            self._servers = [server.rstrip("/") for server in section.urls]
+        else:
+            keepalive_s = 0.0 if section.disable_http_keepalive else float(section.keepalive)
+        self._headers = {**headers, **section.headers}
         self._client = httpx.Client(
-            verify=tls,
-            timeout=timeout_s,
+            verify=tls_context(section),
+            timeout=float(section.timeout),
             limits=httpx.Limits(
                 max_connections=1, max_keepalive_connections=1 if keepalive_s else 0, keepalive_expiry=keepalive_s
             ),
-            auth=httpx.BasicAuth(username, password or "") if username else None,
-        )
-
-    @classmethod
-    def for_notifier(cls, notifier: Notifier) -> "HttpClient":
-        """A client whose URLs and answers may be secret; a notification that is refused is given up at once."""
-        return cls(
-            tls=tls_context(extra_ca=notifier.extra_ca, is_verified=not notifier.noverify),
-            timeout_s=float(notifier.timeout),
-            headers={"Content-Type": "application/json", **notifier.headers},
-            username=notifier.username,
-            password=notifier.password,
-            keepalive_s=0.0 if notifier.disable_http_keepalive else float(notifier.keepalive),
-            retries_mendable=False,
-            quotes_answers=False,
-        )
-
-    @classmethod
-    def for_sink(cls, sink: HttpSink, headers: Mapping[str, str]) -> "HttpClient":
-        """A client that fails over between servers; requests wait on disk until a wrong password is mended."""
-        return cls(
-            tls=tls_context(
-                ca=sink.tls_ca, certificate=sink.tls_cert, key=sink.tls_key, is_verified=not sink.insecure_skip_verify
-            ),
-            timeout_s=sink.timeout,
-            headers={**headers, **sink.headers},
-            username=sink.username,
-            password=sink.password,
-            servers=sink.urls,
-            retries_mendable=True,
-            quotes_answers=True,
+            auth=httpx.BasicAuth(section.username, section.password or "") if section.username else None,
         )
 
     def send(
@@ -106,11 +66,17 @@ class HttpClient:
         accepted: Collection[int] = (),
     ) -> httpx.Response:
         """Send a request and return its answer, if it is a success or its status is among `accepted`."""
-        params = {name: value for name, value in query.items() if value is not None} if query else None
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        all_headers = {**self._headers, **(headers or {})}
         try:
-            answer = self._request(
-                method, f"{self._servers[0]}{url}", body, {**self._headers, **(headers or {})}, params
+            answer = self._client.request(
+                method, f"{self._servers[0]}{url}", content=body, headers=all_headers, params=params or None
             )
+            for _ in range(MAX_REDIRECTS):
+                to = answer.next_request
+                if to is None or answer.status_code not in (307, 308) or not _is_same_server(to.url, answer.url):
+                    break
+                answer = self._client.request(method, to.url, content=body, headers=all_headers)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             # The URL itself may hold a secret.
             raise self._misconfigured(f"the URL is not valid: {type(error).__name__}") from None
@@ -124,35 +90,20 @@ class HttpClient:
             return answer
         raise self._failure(answer)
 
-    def _request(
-        self, method: str, url: str, body: bytes, headers: Mapping[str, str], params: Mapping[str, str] | None
-    ) -> httpx.Response:
-        """Send a request and follow redirects within the same server; another must see neither secrets nor content."""
-        answer = self._client.request(method, url, content=body, headers=headers, params=params)
-        for _ in range(MAX_REDIRECTS):
-            to = answer.next_request
-            is_same = to is not None and (to.url.scheme, to.url.netloc) == (answer.url.scheme, answer.url.netloc)
-            if answer.status_code not in (307, 308) or to is None or not is_same:
-                break
-            answer = self._client.request(method, to.url, content=body, headers=headers)
-        return answer
-
     def _failure(self, answer: httpx.Response) -> BusyError | RefusedError:
         """What an answer that is no success means for its request."""
         message = f"the server answered {answer.status_code}{self._quote(answer)}"
         if answer.is_redirect:
             return self._misconfigured(f"{message}: its URL redirects elsewhere")
         is_transient = answer.status_code in TRANSIENT or not answer.is_client_error
-        if is_transient or (self._retries_mendable and answer.status_code in MENDABLE):
+        if is_transient or (self._is_sink and answer.status_code in MENDABLE):
             self._fail_over()
-            asked_s = None
-            if answer.status_code in WITH_RETRY_AFTER:
-                asked_s = parse_retry_after(answer.headers.get("Retry-After"), time.time())
-            return BusyError(message, asked_s or 0.0)
+            asked = answer.headers.get("Retry-After") if answer.status_code in WITH_RETRY_AFTER else None
+            return BusyError(message, parse_retry_after(asked, time.time()) or 0.0)
         return RefusedError(message)
 
     def _misconfigured(self, message: str) -> BusyError | RefusedError:
-        if not self._retries_mendable:
+        if not self._is_sink:
             return RefusedError(message)
         self._fail_over()
         return BusyError(message)
@@ -163,7 +114,7 @@ class HttpClient:
 
     def _quote(self, answer: httpx.Response) -> str:
         """The server's own words; only a single word, such as Slack's error codes, where answers may be secret."""
-        if self._quotes_answers:
+        if self._is_sink:
             return f": {answer.text[:MAX_QUOTED_CHARS]}"
         word = answer.text[:MAX_WORD_CHARS].strip()
         return f" {word}" if word.replace("_", "").isalnum() and word.isascii() else ""
@@ -171,6 +122,27 @@ class HttpClient:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def _is_same_server(url: httpx.URL, other: httpx.URL) -> bool:
+    """Whether a redirect may be followed; another server must see neither secrets nor content."""
+    return (url.scheme, url.netloc) == (other.scheme, other.netloc)
+
+
+def tls_context(section: Notifier | HttpSink) -> ssl.SSLContext:
+    """The TLS settings of a section: `tls-ca` replaces the authorities of the system, `extra-ca` adds to them."""
+    if isinstance(section, HttpSink):
+        context, is_verified = ssl.create_default_context(cafile=section.tls_ca), not section.insecure_skip_verify
+        if section.tls_cert is not None:
+            context.load_cert_chain(section.tls_cert, section.tls_key)
+    else:
+        context, is_verified = ssl.create_default_context(), not section.noverify
+        if section.extra_ca is not None:
+            context.load_verify_locations(section.extra_ca)
+    if not is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def parse_retry_after(value: str | None, now_s: float) -> float | None:

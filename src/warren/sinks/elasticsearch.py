@@ -31,7 +31,7 @@ class ElasticsearchWriter:
     def __init__(self, sink: ElasticsearchSink) -> None:
         self._sink = sink
         token = {"Authorization": f"Bearer {sink.auth_bearer_token}"} if sink.auth_bearer_token else {}
-        self._client = HttpClient.for_sink(sink, token)
+        self._client = HttpClient(sink, token)
         self._has_template = not sink.manage_template
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:

@@ -5,7 +5,8 @@ answer, the last records of the topic show which request was the last, and reque
 """
 
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -46,66 +47,49 @@ class KafkaWriter:
         """Send a compressed request, unless the topic has it already."""
         try:
             if self._producer is None:
-                self._begin()
+                self._producer = self._begin()
             if position > self._last_position:
-                self._send(gzip.decompress(request).splitlines(), position)
+                self._send(self._producer, gzip.decompress(request), position)
         except KafkaException as error:
             # Whether it was written is read from the topic.
             self._producer = None
             raise BusyError(error.args[0].str()) from None
 
-    def _begin(self) -> None:
+    def _begin(self) -> Producer:
         producer = Producer({**self._settings, "transactional.id": self._name, "compression.type": "zstd"})
         # From now on no other producer, not even an earlier run of this sink, can write under this name.
         producer.init_transactions(TIMEOUT_S)
         self._last_position = self._read_last_position()
-        self._producer = producer
+        return producer
 
-    def _send(self, lines: Sequence[bytes], position: int) -> None:
-        assert self._producer is not None
-        self._producer.begin_transaction()
+    def _send(self, producer: Producer, request: bytes, position: int) -> None:
+        producer.begin_transaction()
         headers: list[tuple[str, str | bytes | None]] = [(self._header, f"{self._sink.name}/{position}")]
-        for line in lines:
+        for line in request.splitlines():
             key, _, value = line.partition(b"\t")
             while True:
                 try:
-                    self._producer.produce(self._topic, value, key, headers=headers)
+                    producer.produce(self._topic, value, key, headers=headers)
                     break
                 except BufferError:
-                    self._producer.poll(0.1)
-        self._producer.commit_transaction(TIMEOUT_S)
+                    producer.poll(0.1)
+        producer.commit_transaction(TIMEOUT_S)
         self._last_position = position
 
     def _read_last_position(self) -> int:
         """The position of the last request of this sink in the topic, from the last records of each partition."""
-        consumer = Consumer(
-            {
-                **self._settings,
-                "group.id": self._name,
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                # The end of a partition shows in a fetch without records, which would wait longer by default.
-                "fetch.wait.max.ms": "10",
-            }
-        )
-        try:
-            ends = self._watermarks()
-            return max((self._last_in(consumer, partition, *edges) for partition, edges in ends.items()), default=-1)
-        finally:
-            consumer.close()
-
-    def _watermarks(self) -> dict[int, tuple[int, int]]:
-        """The low and high watermark of each partition, including transactions that are still open."""
-        consumer = Consumer({**self._settings, "group.id": self._name, "isolation.level": "read_uncommitted"})
-        try:
+        settings = {**self._settings, "group.id": self._name, "enable.auto.commit": False}
+        # Its watermarks include transactions that are still open.
+        with closing(Consumer({**settings, "isolation.level": "read_uncommitted"})) as consumer:
             topic = consumer.list_topics(self._topic, TIMEOUT_S).topics[self._topic]
             if topic.error is not None and topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(topic.error)
             partitions = [TopicPartition(self._topic, partition) for partition in topic.partitions]
-            return {each.partition: consumer.get_watermark_offsets(each, TIMEOUT_S) for each in partitions}
-        finally:
-            consumer.close()
+            ends = {each.partition: consumer.get_watermark_offsets(each, TIMEOUT_S) for each in partitions}
+        settings |= {"isolation.level": "read_committed", "enable.partition.eof": True}
+        # The end of a partition shows in a fetch without records, which would wait longer by default.
+        with closing(Consumer({**settings, "fetch.wait.max.ms": "10"})) as consumer:
+            return max((self._last_in(consumer, partition, *edges) for partition, edges in ends.items()), default=-1)
 
     def _last_in(self, consumer: Consumer, partition: int, low: int, high: int) -> int:
         back = 16

@@ -4,9 +4,9 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from warren.config import Config
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, Sink
@@ -32,23 +32,17 @@ def _main(connection: Connection, _: Send, job: tuple[Sink, Config]) -> None:
     threading.Thread(target=wait_for_parent, daemon=True).start()
     # The pipeline goes first.
     os.nice(10)
-    with _locked(sink_folder(config.pipeline.data_dir, sink.name), stop):
-        if not stop.is_set():
-            _worker(sink, config).run(stop)
-
-
-@contextmanager
-def _locked(folder: Path, stop: threading.Event) -> Iterator[None]:
-    """Wait until no other process works for the sink: those of a Warren that was killed need some seconds to end."""
+    folder = sink_folder(config.pipeline.data_dir, sink.name)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
+        # Processes of a Warren that was killed need some seconds to end.
         while not stop.is_set():
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
             except BlockingIOError:
                 stop.wait(POLL_S)
-        yield
+            else:
+                _worker(sink, config).run(stop)
 
 
 def _worker(sink: Sink, config: Config) -> SinkWorker:
@@ -80,8 +74,5 @@ def sinks(config: Config) -> Iterator[list[SupervisedProcess]]:
     try:
         yield running
     finally:
-        threads = [threading.Thread(target=process.close) for process in running]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(max(len(running), 1)) as pool:
+            list(pool.map(SupervisedProcess.close, running))

@@ -111,10 +111,6 @@ class SpooledRequest:
         """Its position among all requests that a sink ever sends."""
         return self.at_ms * 100_000 + int(self.path.stem)
 
-    def read(self) -> bytes:
-        """The request, compressed by gzip."""
-        return self.path.read_bytes()
-
 
 class RequestSpool(IntervalSpool):
     """The requests that wait to be sent, in order: one file per request.
@@ -127,10 +123,8 @@ class RequestSpool(IntervalSpool):
 
     def cursor(self) -> bytes | None:
         """The newest cursor."""
-        for at_ms in reversed(self.waiting()):
-            if self._cursor_path(at_ms).exists():
-                return self._cursor_path(at_ms).read_bytes()
-        return None
+        cursors = sorted(self._folder.glob(f"*[0-9]/{_CURSOR}"))
+        return cursors[-1].read_bytes() if cursors else None
 
     def put(self, at_ms: int, requests: Iterable[bytes | memoryview], cursor: bytes | None = None) -> int:
         """Store the requests of an interval durably; returns how many older intervals were dropped for them."""
@@ -145,14 +139,16 @@ class RequestSpool(IntervalSpool):
         at_ms = max(at_ms, self._newest_ms() + 1)
         dropped = self.add(at_ms, write_files)
         replace_file(self._folder / _NEWEST, str(at_ms).encode())
-        if cursor is not None:
-            self._remove_cursors_before(at_ms)
+        for before_ms in self.waiting()[:-1] if cursor is not None else ():
+            (self.path(before_ms) / _CURSOR).unlink(missing_ok=True)
+            self._remove_if_empty(before_ms)
         return dropped
 
     def _newest_ms(self) -> int:
+        newest_ms = 0
         with contextlib.suppress(FileNotFoundError, ValueError):
-            return max([int((self._folder / _NEWEST).read_text()), *self.waiting()])
-        return max(self.waiting(), default=0)
+            newest_ms = int((self._folder / _NEWEST).read_text())
+        return max([newest_ms, *self.waiting()])
 
     def next(self) -> SpooledRequest | None:
         """The oldest request."""
@@ -171,16 +167,7 @@ class RequestSpool(IntervalSpool):
         """Replace a request by the part of it that is still to be sent."""
         replace_file(request.path, gzip.compress(remainder, 1))
 
-    def _cursor_path(self, at_ms: int) -> Path:
-        return self.path(at_ms) / _CURSOR
-
-    def _remove_cursors_before(self, newest_ms: int) -> None:
-        for at_ms in self.waiting():
-            if at_ms < newest_ms:
-                self._cursor_path(at_ms).unlink(missing_ok=True)
-                self._remove_if_empty(at_ms)
-
     def _remove_if_empty(self, at_ms: int) -> None:
         """Remove an interval without requests and cursor; the writing and the delivering thread may both find it so."""
-        if not any(self.path(at_ms).glob(self.content)) and not self._cursor_path(at_ms).exists():
+        if not any(self.path(at_ms).glob(self.content)) and not (self.path(at_ms) / _CURSOR).exists():
             self.remove(at_ms)

@@ -46,51 +46,43 @@ class Writer(RequestSender, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class Sampler:
     """Puts the newest snapshot into a spool at the end of every interval."""
 
-    def __init__(
-        self,
-        sink: Sink,
-        spool: IntervalSpool,
-        status: StatusReporter,
-        data_dir: Path,
-        clock_ms: Callable[[], int],
-        put: Put,
-    ) -> None:
-        self._name = sink.name
-        self._interval_ms = round(sink.interval * 1000)
-        self._spool = spool
-        self._status = status
-        self._data_dir = data_dir
-        self._clock_ms = clock_ms
-        self._put = put
+    sink: Sink
+    spool: IntervalSpool
+    status: StatusReporter
+    data_dir: Path
+    clock_ms: Callable[[], int]
+    put: Put
 
     def run(self, stop: threading.Event) -> None:
         """Sample until told to stop."""
+        interval_ms = round(self.sink.interval * 1000)
         while not stop.is_set():
-            now_ms = self._clock_ms()
-            at_ms = now_ms // self._interval_ms * self._interval_ms + self._interval_ms
+            now_ms = self.clock_ms()
+            at_ms = now_ms // interval_ms * interval_ms + interval_ms
             if not stop.wait((at_ms - now_ms) / 1000):
                 self.sample(at_ms)
 
     def sample(self, at_ms: int) -> None:
         """Put the newest snapshot into the spool for a time, unless it is too old."""
         try:
-            snapshot = newest_snapshot(self._data_dir)
-            max_age_ms = max(MAX_AGE_INTERVALS * self._interval_ms, MIN_MAX_AGE_MS)
+            snapshot = newest_snapshot(self.data_dir)
+            max_age_ms = max(MAX_AGE_INTERVALS * self.sink.interval * 1000, MIN_MAX_AGE_MS)
             is_fresh = snapshot.is_judged and at_ms - snapshot.manifest.now_ms <= max_age_ms
-            if not is_fresh or self._spool.has(at_ms):
+            if not is_fresh or self.spool.has(at_ms):
                 return
-            points, dropped = self._put(snapshot, at_ms)
+            points, dropped = self.put(snapshot, at_ms)
             if dropped:
-                log.error("sink %s: its spool is full: %d intervals were dropped unsent", self._name, dropped)
-            self._status.report(self._spool, dropped=dropped, sampled_ms=at_ms, points=points)
+                log.error("sink %s: its spool is full: %d intervals were dropped unsent", self.sink.name, dropped)
+            self.status.report(self.spool, dropped=dropped, sampled_ms=at_ms, points=points)
         except (OSError, SnapshotError) as error:
             # A snapshot that was removed meanwhile, or a full disk, needs no stack trace.
-            log.warning("sink %s: an interval could not be sampled: %s", self._name, error)
+            log.warning("sink %s: an interval could not be sampled: %s", self.sink.name, error)
         except Exception:
-            log.exception("sink %s: an interval could not be sampled", self._name)
+            log.exception("sink %s: an interval could not be sampled", self.sink.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 
 from warren.config import Notifier
-from warren.delivery.tls import tls_context
+from warren.delivery.http_client import tls_context
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Notification
 from warren.notify.senders.sender import Sender
@@ -29,7 +29,7 @@ class EmailSender(Sender):
         assert notifier.server is not None
         self._server = notifier.server
         self._port = notifier.port or PORT
-        self._tls = tls_context(extra_ca=notifier.extra_ca, is_verified=not notifier.noverify)
+        self._tls = tls_context(notifier)
 
     def send(self, notification: Notification) -> None:
         """Send a notification as a mail."""

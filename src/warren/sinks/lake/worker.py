@@ -28,7 +28,7 @@ from warren.sinks.lake.spool import Sample, SnapshotSpool
 from warren.sinks.lake.tables import LakeTable
 from warren.sinks.lake.transactional import TransactionalTables
 from warren.sinks.worker import Sampler, SinkWorker, wall_clock_ms
-from warren.snapshot.reader import Snapshot
+from warren.snapshot.reader import Snapshot, SnapshotReader
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def lake_worker(
         rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
         return rows, spool.put(snapshot, sink, at_ms)
 
-    sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
+    sampler = Sampler(sink, spool, status, SnapshotReader(data_dir), clock_ms, put)
     return SinkWorker(sampler, [LakeJobs(sink, sources, spool, folder, status, clock_ms, start)])
 
 
