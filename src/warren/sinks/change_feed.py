@@ -82,8 +82,6 @@ class ChangeFeed:
 
     def _take(self, snapshot: Snapshot) -> None:
         sequence = snapshot.manifest.sequence
-        if not snapshot.is_judged:
-            return
         try:
             changes, verdicts = changes_in(snapshot, self._sent.table, self._sink)
             if not changes.num_rows:

@@ -4,7 +4,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,16 +78,16 @@ class StatusReporter:
                 log.warning("sink %s: its status could not be written: %s", self._status.name, problem)
 
 
+@dataclass(eq=False)
 class Delivery(ABC):
     """Delivers what is in a spool."""
 
+    name: str
     spool: IntervalSpool
+    status: StatusReporter
 
-    def __init__(self, name: str, spool: IntervalSpool, status: StatusReporter) -> None:
-        self._name = name
-        self.spool = spool
-        self._status = status
-        status.add_spool(spool)
+    def __post_init__(self) -> None:
+        self.status.add_spool(self.spool)
 
     @abstractmethod
     def deliver_next(self) -> bool:
@@ -102,26 +102,24 @@ class Delivery(ABC):
             except Exception as error:  # noqa: BLE001 - whatever it is, the spool keeps what was not delivered
                 message = short_message(error)
                 if not failures:
-                    log.warning("sink %s: %s; trying again", self._name, message)
-                self._status.report(self.spool, error=message)
+                    log.warning("sink %s: %s; trying again", self.name, message)
+                self.status.report(self.spool, error=message)
                 stop.wait(BACKOFF.wait_s(failures, error.wait_s if isinstance(error, BusyError) else 0.0))
                 failures += 1
                 continue
             if failures:
-                log.info("sink %s: delivering again", self._name)
+                log.info("sink %s: delivering again", self.name)
             failures = 0
             if not has_delivered:
                 stop.wait(POLL_S)
 
 
+@dataclass(eq=False)
 class RequestDelivery(Delivery):
     """Delivers the requests of a spool."""
 
     spool: RequestSpool
-
-    def __init__(self, name: str, sender: RequestSender, spool: RequestSpool, status: StatusReporter) -> None:
-        super().__init__(name, spool, status)
-        self._sender = sender
+    sender: RequestSender
 
     def deliver_next(self) -> bool:
         """Send the oldest request; returns whether there was one."""
@@ -129,18 +127,18 @@ class RequestDelivery(Delivery):
         if request is None:
             return False
         try:
-            remainder = self._sender.deliver(request.path.read_bytes(), request.position)
+            remainder = self.sender.deliver(request.path.read_bytes(), request.position)
         except FileNotFoundError:
             # It was dropped to make room.
             return True
         except RefusedError as error:
-            log.error("sink %s: a request was refused and is dropped: %s", self._name, error)
+            log.error("sink %s: a request was refused and is dropped: %s", self.name, error)
             self.spool.done(request)
-            self._status.report(self.spool, refused=1, error=str(error)[:MAX_ERROR_CHARS])
+            self.status.report(self.spool, refused=1, error=str(error)[:MAX_ERROR_CHARS])
             return True
         if remainder is not None:
             self.spool.replace(request, remainder)
             raise BusyError("the server took a part of a request, the rest is sent again")
         self.spool.done(request)
-        self._status.report(self.spool, delivered_ms=request.at_ms, error="")
+        self.status.report(self.spool, delivered_ms=request.at_ms, error="")
         return True

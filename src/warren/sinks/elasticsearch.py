@@ -45,11 +45,9 @@ class ElasticsearchWriter:
         if not self._has_template:
             self._ensure_template()
         headers = {"Content-Type": "application/x-ndjson"}
-        body = request
         if self._sink.enable_gzip:
             headers["Content-Encoding"] = "gzip"
-        else:
-            body = gzip.decompress(request)
+        body = request if self._sink.enable_gzip else gzip.decompress(request)
         answer = self._client.send("POST", "/_bulk", body, headers, query={"filter_path": FILTER_PATH})
         result = orjson.loads(answer.content)
         return _to_repeat(request, result["items"]) if result.get("errors") else None

@@ -122,7 +122,7 @@ def request_worker(
     deliveries: list[Delivery] = []
     if writer is not None:
         spool = RequestSpool(folder / "spool", max_bytes)
-        deliveries.append(RequestDelivery(sink.name, writer, spool, status))
+        deliveries.append(RequestDelivery(sink.name, spool, status, writer))
 
         def put(snapshot: Snapshot, at_ms: int) -> tuple[int, int]:
             measurements = points_of(snapshot, sink, at_ms)
@@ -132,6 +132,6 @@ def request_worker(
         sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
     if changes is not None:
         changes_spool = RequestSpool(folder / "changes", max_bytes)
-        deliveries.append(RequestDelivery(sink.name, changes, changes_spool, status))
+        deliveries.append(RequestDelivery(sink.name, changes_spool, status, changes))
         change_feed = ChangeFeed(sink, changes_spool, data_dir, tags, status)
     return SinkWorker(sampler, deliveries, change_feed)

@@ -8,7 +8,8 @@ Hadoop's file systems, so a lake can be wherever Spark can write.
 import datetime as dt
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,11 @@ class ParquetTables:
         self._merge_path = folder / MERGE_FILE
         self._files = Files(spark, self._root)
 
-    def begin(self, job: str) -> None:
+    def clean_up(self, except_job: str = "") -> None:
         """Finish a merge that a crash has interrupted, and clean up after jobs that are recorded as done."""
         self._finish_merge()
         for name in self._files.names(self._staging("")):
-            if name != job:
+            if name != except_job:
                 self._files.delete(self._staging(name))
 
     def append(self, table: LakeTable, rows: DataFrame, job: str, *, is_retry: bool = False) -> None:
@@ -62,10 +63,6 @@ class ParquetTables:
         del is_retry
         self._stage(job, table, rows)
         self._move(job, table, SMALL)
-
-    def finish(self, job: str) -> None:
-        """Clean up after a job that is recorded as done."""
-        self._files.delete(self._staging(job))
 
     def tidy(self, today: dt.date, keep_days: int) -> None:
         """Merge small files, and remove days that are too old."""
@@ -75,16 +72,12 @@ class ParquetTables:
                 if keep_days and (today - day).days > keep_days:
                     self._files.delete(self._folder_of(table, day))
                 elif (today - day).days <= MERGED_DAYS:
-                    self._merge(table, day, today)
-
-    def _merge(self, table: LakeTable, day: dt.date, today: dt.date) -> None:
-        kind = DAY if day < today else MERGED
-        # One cluster at a time, which keeps Spark's memory small.
-        for sources in self._small(table, day, today):
-            name = f"{day.isoformat()}-{uuid.uuid4().hex[:6]}"
-            merge = Merge(self._root, name, table, kind, tuple(sources))
-            replace_file(self._merge_path, msgspec.json.encode(merge))
-            self._finish_merge()
+                    # One cluster at a time, which keeps Spark's memory small.
+                    for sources in self._small(table, day, today):
+                        name = f"{day.isoformat()}-{uuid.uuid4().hex[:6]}"
+                        merge = Merge(self._root, name, table, DAY if day < today else MERGED, tuple(sources))
+                        replace_file(self._merge_path, msgspec.json.encode(merge))
+                        self._finish_merge()
 
     def read(self, table: LakeTable) -> DataFrame | None:
         """A whole table; None when nothing was written yet."""
@@ -107,16 +100,16 @@ class ParquetTables:
 
     def _small(self, table: LakeTable, day: dt.date, today: dt.date) -> list[list[str]]:
         """The files of a day that are to be merged, by cluster."""
-        by_folder: dict[str, list[str]] = {}
+        by_folder, has_unmerged = defaultdict[str, list[str]](list), defaultdict[str, bool](bool)
         for path in self._files.below(self._folder_of(table, day), smaller_than=MAX_MERGED_BYTES):
             folder, _, name = path.rpartition("/")
             kind, _, rest = name.partition("-")
             # Another Warren merges its own files.
             if rest.startswith(f"{self._owner}-") and (day < today or kind == SMALL):
-                by_folder.setdefault(folder, []).append(path)
-        if day < today:
-            return [paths for paths in by_folder.values() if _is_unmerged(paths)]
-        return [paths for paths in by_folder.values() if len(paths) >= MERGE_FROM]
+                by_folder[folder].append(path)
+                has_unmerged[folder] |= kind != DAY
+        min_files = 2 if day < today else MERGE_FROM
+        return [paths for folder, paths in by_folder.items() if len(paths) >= min_files and has_unmerged[folder]]
 
     def _finish_merge(self) -> None:
         """Carry out the merge under way, from wherever it was interrupted."""
@@ -158,11 +151,6 @@ class ParquetTables:
 
     def _staging(self, job: str, table: str = "") -> str:
         return "/".join(part for part in (f"{self._root}/_staging/{self._owner}", job, table) if part)
-
-
-def _is_unmerged(paths: Sequence[str]) -> bool:
-    """Whether a past day has files that were not merged yet."""
-    return len(paths) > 1 and any(not path.rpartition("/")[2].startswith(f"{DAY}-") for path in paths)
 
 
 class Files:

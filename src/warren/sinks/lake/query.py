@@ -47,7 +47,8 @@ def run_query(config: Config, sql: str, sink: str | None, limit: int, as_format:
             with console.status("running the query ..."):
                 rows = answer.limit(limit + 1).toArrow()
         except PySparkException as error:
-            raise WarrenError(_explain(error, views)) from error
+            message = (str(error).splitlines() or ["the query failed"])[0]
+            raise WarrenError(f"{message}\nthe tables are: {_list(views)}") from error
         print_rows(rows.slice(0, limit), as_format)
         if rows.num_rows > limit:
             console.print(f"only the first {limit:,} rows: more with --limit, or all with --output DIR", soft_wrap=True)
@@ -82,9 +83,7 @@ def history_views(spark: SparkSession, data_dir: Path) -> Iterator[tuple[str, Da
         paths = [local_path(file.path) for file in history_files(data_dir, table)]
         if not paths:
             continue
-        rows = spark.read.parquet(*paths).dropDuplicates(
-            [c for c in ("cluster", "group", "time_ms") if c in table.schema.names]
-        )
+        keys = [name for name in ("cluster", "group", "time_ms") if name in table.schema.names]
         named = {
             "worst_status": name_of("worst_status", Status),
             "time": time_of("time_ms"),
@@ -92,17 +91,8 @@ def history_views(spark: SparkSession, data_dir: Path) -> Iterator[tuple[str, Da
         }
         if table is HistoryTable.GROUPS:
             named |= {"status": name_of("status", Status), "since": time_of("since_ms"), "max_lag": f.col("maxlag")}
-        yield (
-            table,
-            rows.withColumns(named)
-            .withColumn("date", f.to_date("time"))
-            .drop("time_ms", "since_ms", "totallag", "maxlag"),
-        )
-
-
-def _explain(error: PySparkException, views: Mapping[str, object]) -> str:
-    message = (str(error).splitlines() or ["the query failed"])[0]
-    return f"{message}\nthe tables are: {_list(views)}"
+        rows = spark.read.parquet(*paths).dropDuplicates(keys).withColumns(named)
+        yield table, rows.withColumn("date", f.to_date("time")).drop("time_ms", "since_ms", "totallag", "maxlag")
 
 
 def _list(names: Mapping[str, object]) -> str:

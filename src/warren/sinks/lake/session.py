@@ -27,10 +27,7 @@ def lake_session(sink: LakeSink) -> SparkSession:
     """The session that writes or reads a lake."""
     jars = [*fetch_jars(SPARK_CONNECTOR)]
     if sink.packages:
-        title = ", ".join(sink.packages)
-        jars += fetch_jars(Jars(title, f"lake-{sink.format}", "some MB", sink.packages, _SHIPPED))
+        # pyspark ships these.
+        shipped = ("org.scala-lang", "org.slf4j", "org.apache.spark")
+        jars += fetch_jars(Jars(", ".join(sink.packages), f"lake-{sink.format}", "some MB", sink.packages, shipped))
     return start_session(sink.master, jars, java_home(), sink.driver_memory, {**CONF, **conf_of(sink)})
-
-
-_SHIPPED = ("org.scala-lang", "org.slf4j", "org.apache.spark")
-"""Groups of jars that pyspark ships."""

@@ -47,12 +47,13 @@ class TransactionalTables:
         if sink.format == "iceberg" and sink.path:
             self._database = f"{CATALOG}.{DATABASE}"
 
-    def begin(self, job: str) -> None:
+    def clean_up(self, except_job: str = "") -> None:
         """Nothing to do: a job leaves nothing behind."""
 
     def append(self, table: LakeTable, rows: DataFrame, job: str, *, is_retry: bool = False) -> None:
         """Write rows of a job, unless it is a retry and they are in the table already."""
-        if is_retry and self._has(table, job):
+        written = self.read(table) if is_retry else None
+        if written is not None and not written.where(f.col("job") == job).isEmpty():
             return
         marked = rows.withColumn("job", f.lit(job))
         if self._database is None:
@@ -65,9 +66,6 @@ class TransactionalTables:
         else:
             new = marked.writeTo(self.name(table)).using(self._format)
             new.partitionedBy(*(f.col(name) for name in PARTITIONED_BY)).create()
-
-    def finish(self, job: str) -> None:
-        """Nothing to do: a job leaves nothing behind."""
 
     def tidy(self, today: dt.date, keep_days: int) -> None:
         """Merge small files by the means of the format, and remove days that are too old."""
@@ -93,10 +91,6 @@ class TransactionalTables:
         if self._database is None:
             return f"{self._format}.`{self._path}/{table}`"
         return f"{self._database}.{table}"
-
-    def _has(self, table: LakeTable, job: str) -> bool:
-        rows = self.read(table)
-        return rows is not None and not rows.where(f.col("job") == job).isEmpty()
 
     def _maintenance(self, table: LakeTable, today: dt.date, keep_days: int) -> Iterator[str]:
         name = self.name(table)

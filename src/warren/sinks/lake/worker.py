@@ -10,6 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -63,34 +64,25 @@ def lake_worker(
         return rows, spool.put(snapshot, sink, at_ms)
 
     sampler = Sampler(sink, spool, status, SnapshotReader(data_dir), clock_ms, put)
-    return SinkWorker(sampler, [LakeJobs(sink, sources, spool, folder, status, clock_ms, start)])
+    return SinkWorker(sampler, [LakeJobs(sink.name, spool, status, sink, sources, folder, clock_ms, start)])
 
 
+@dataclass(eq=False)
 class LakeJobs(Delivery):
     """Has Spark write the snapshots that wait, one job at a time; one that is interrupted is finished later."""
 
     spool: SnapshotSpool
+    sink: LakeSink
+    sources: Sequence[OffsetsTopic]
+    folder: Path
+    clock_ms: Callable[[], int]
+    start: Callable[[LakeSink], SparkSession]
 
-    def __init__(
-        self,
-        sink: LakeSink,
-        sources: Sequence[OffsetsTopic],
-        spool: SnapshotSpool,
-        folder: Path,
-        status: StatusReporter,
-        clock_ms: Callable[[], int],
-        start: Callable[[LakeSink], SparkSession],
-    ) -> None:
-        super().__init__(sink.name, spool, status)
-        self._sink = sink
-        self._sources = sources
-        self._folder = folder
-        self._clock_ms = clock_ms
-        self._start = start
-        self._filter = SinkFilter.of(sink)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._spark: SparkSession | None = None
         self._tidied_ms = 0
-        self._progress = read_progress(folder)
+        self._progress = read_progress(self.folder)
         self._is_retry = self._progress.job is not None
         self._remove_written()
 
@@ -100,55 +92,56 @@ class LakeJobs(Delivery):
             return False
         job = self._progress.job
         assert job is not None
-        lake = open_tables(self._session(), self._sink, self._progress.owner, self._folder)
+        lake = open_tables(self._session(), self.sink, self._progress.owner, self.folder)
         is_retry, self._is_retry = self._is_retry, True
         started = time.monotonic()
-        lake.begin(job.name)
+        lake.clean_up(except_job=job.name)
         self._write(lake, job, is_retry=is_retry)
         self._save(self._progress.with_job_done())
         self._remove_written()
-        self._status.report(self.spool, delivered_ms=job.intervals[-1], error="")
+        self.status.report(self.spool, delivered_ms=job.intervals[-1], error="")
         took_s = time.monotonic() - started
-        log.info("sink %s: %d intervals were written in %.1f s", self._name, len(job.intervals), took_s)
-        lake.finish(job.name)
-        if self._clock_ms() - self._tidied_ms >= TIDY_EVERY_MS:
+        log.info("sink %s: %d intervals were written in %.1f s", self.name, len(job.intervals), took_s)
+        lake.clean_up()
+        if self.clock_ms() - self._tidied_ms >= TIDY_EVERY_MS:
             self._tidy(lake)
         return True
 
     def _tidy(self, lake: LakeTables) -> None:
         try:
-            lake.tidy(self._today(), self._sink.keep_days)
-            self._tidied_ms = self._clock_ms()
+            today = dt.datetime.fromtimestamp(self.clock_ms() / 1000, dt.UTC).date()
+            lake.tidy(today, self.sink.keep_days)
+            self._tidied_ms = self.clock_ms()
         except Exception as error:  # noqa: BLE001 - the job itself is done
-            log.warning("sink %s: its files could not be merged or removed: %s", self._name, short_message(error))
+            log.warning("sink %s: its files could not be merged or removed: %s", self.name, short_message(error))
 
     def _start_job(self) -> bool:
         waiting = self.spool.waiting()
-        min_ms = (self._sink.write_interval - self._sink.interval) * 1000
+        min_ms = (self.sink.write_interval - self.sink.interval) * 1000
         if not waiting or (waiting[-1] - waiting[0] < min_ms and not self.spool.is_filling_up):
             return False
         samples = [sample for at_ms in waiting if (sample := self.spool.read(at_ms))]
         if not samples:
             return False
-        self._save(self._progress.with_job(samples, has_commits=self._sink.commits))
+        self._save(self._progress.with_job(samples, has_commits=self.sink.commits))
         return True
 
     def _write(self, lake: LakeTables, job: Job, *, is_retry: bool) -> None:
-        spark = self._session()
+        spark, wanted = self._session(), SinkFilter.of(self.sink)
         samples = [sample for at_ms in job.intervals if (sample := self.spool.read(at_ms))]
         rows = {
-            table: read(spark, samples, self.spool.path, self._filter)
+            table: read(spark, samples, self.spool.path, wanted)
             for table, (read, details) in _READERS.items()
-            if samples and self._sink.detail in details
+            if samples and self.sink.detail in details
         }
-        if (commit_rows := commits(spark, job.ranges, self._sources, self._filter)) is not None:
+        if (commit_rows := commits(spark, job.ranges, self.sources, wanted)) is not None:
             rows[LakeTable.COMMITS] = commit_rows
         for table, selected in rows.items():
-            whole = tables.finished(selected, table, platform.node(), self._sink.tags)
+            whole = tables.finished(selected, table, platform.node(), self.sink.tags)
             lake.append(table, whole, job.name, is_retry=is_retry)
 
     def _save(self, progress: Progress) -> None:
-        write_progress(self._folder, progress)
+        write_progress(self.folder, progress)
         self._progress, self._is_retry = progress, False
 
     def _remove_written(self) -> None:
@@ -159,14 +152,11 @@ class LakeJobs(Delivery):
 
     def _session(self) -> SparkSession:
         if self._spark is None:
-            self._spark = self._start(self._sink)
+            self._spark = self.start(self.sink)
         if not _is_alive(self._spark):
-            log.error("sink %s: its Spark has died; the sink restarts", self._name)
+            log.error("sink %s: its Spark has died; the sink restarts", self.name)
             os._exit(1)
         return self._spark
-
-    def _today(self) -> dt.date:
-        return dt.datetime.fromtimestamp(self._clock_ms() / 1000, dt.UTC).date()
 
 
 Read = Callable[[SparkSession, Sequence[Sample], Callable[[int], Path], SinkFilter], DataFrame]
