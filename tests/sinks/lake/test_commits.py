@@ -7,7 +7,7 @@ import pyarrow as pa
 from tests.kit.records import commit_key, commit_value
 from warren.domain.matching import GroupFilter
 from warren.sinks.filters import SinkFilter
-from warren.sinks.lake.commits import OffsetsTopic, decoder
+from warren.sinks.lake.commits import OffsetsTopic, decode
 
 AT_MS = 1_700_000_000_000
 RECORDED = dt.datetime.fromtimestamp(AT_MS / 1000 + 5, dt.UTC)
@@ -35,7 +35,7 @@ def records(*given: tuple[int, bytes | None, bytes | None]) -> pa.RecordBatch:
 
 
 def rows(batch: pa.RecordBatch, *sources: OffsetsTopic, scope: SinkFilter = EVERYTHING) -> list[dict[str, object]]:
-    return [row for made in decoder(sources, scope)([batch]) for row in made.to_pylist()]
+    return [row for made in decode([batch], sources, scope) for row in made.to_pylist()]
 
 
 def test_a_commit_a_tombstone_and_what_is_neither() -> None:

@@ -1,8 +1,8 @@
 """The commits table: offsets topics read again, between the positions of two snapshots, and decoded."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,6 @@ from warren.kafka.records.rejects import Reject
 from warren.sinks.filters import SinkFilter
 from warren.sinks.lake.progress import CommitRange
 from warren.sources.offsets_topic import OffsetRange, offsets_topics, read_commits
-
-Batches = Iterable[pa.RecordBatch]
 
 _COMMITS = pa.schema(
     [
@@ -85,19 +83,17 @@ def commits(
     rows = (
         reduce(DataFrame.unionByName, scans)
         .coalesce(tasks)
-        .mapInArrow(decoder(sources, wanted), from_arrow_schema(_COMMITS))
+        .mapInArrow(partial(decode, sources=sources, wanted=wanted), from_arrow_schema(_COMMITS))
     )
     return rows.select(f.timestamp_millis("at_ms").alias("time"), *_COMMITS.names[1:])
 
 
-def decoder(sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Decodes raw records of offsets topics; other records and rejects are left out."""
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from _decode(batch, sources, wanted).to_batches()
-
-    return run
+def decode(
+    batches: Iterable[pa.RecordBatch], sources: Sequence[OffsetsTopic], wanted: SinkFilter
+) -> Iterator[pa.RecordBatch]:
+    """Decode raw records of offsets topics; other records and rejects are left out."""
+    for batch in batches:
+        yield from _decode(batch, sources, wanted).to_batches()
 
 
 def _decode(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> pa.Table:

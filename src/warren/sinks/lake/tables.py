@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,71 +60,64 @@ class LakeTable(StrEnum):
 _SCHEMAS = {LakeTable.GROUPS: GROUPS, LakeTable.PARTITIONS: PARTITIONS}
 
 
-def groups(spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter) -> DataFrame:
-    """One row per group and interval."""
-    return _read(spark, samples, folder, wanted, LakeTable.GROUPS).select(
-        time_of("at_ms").alias("time"),
-        "cluster",
-        "group",
-        name_of("status", Status).alias("status"),
-        name_of("worst_status", Status).alias("worst_status"),
-        time_of("since_ms").alias("since"),
-        "complete",
-        "partitions",
-        f.col("totallag").alias("total_lag"),
-        f.greatest("maxlag", f.lit(0)).alias("max_lag"),
-        *(f.col(f"count_{word}").alias(f"{word}_partitions") for word in ("ok", "warn", "stop", "stall", "rewind")),
-        time_of("newest_commit_ms").alias("newest_commit"),
-    )
+def rows_of(
+    table: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter
+) -> DataFrame:
+    """The rows of a table in some samples, one per interval of each group, partition of a group, or partition."""
+    rows = (_read_topics if table is LakeTable.TOPICS else _read_files)(table, spark, samples, folder, wanted)
+    # Only of clusters that were judged at that time.
+    pairs = [(sample.at_ms, cluster) for sample in samples for cluster in sample.clusters]
+    judged = f.broadcast(spark.createDataFrame(pairs, "at_ms long, cluster string"))
+    rows = rows.join(judged, ["at_ms", "cluster"], "left_semi")
+    return rows.select(time_of("at_ms").alias("time"), "cluster", *_columns(table))
 
 
-def partitions(spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter) -> DataFrame:
-    """One row per group, partition and interval."""
-    return _read(spark, samples, folder, wanted, LakeTable.PARTITIONS).select(
-        time_of("at_ms").alias("time"),
-        "cluster",
+def _columns(table: LakeTable) -> tuple[Column | str, ...]:
+    if table is LakeTable.TOPICS:
+        return "topic", "partition", "head", _unless("log_start", UNKNOWN)
+    if table is LakeTable.GROUPS:
+        return (
+            "group",
+            name_of("status", Status),
+            name_of("worst_status", Status),
+            time_of("since_ms").alias("since"),
+            "complete",
+            "partitions",
+            f.col("totallag").alias("total_lag"),
+            f.greatest("maxlag", f.lit(0)).alias("max_lag"),
+            *(f.col(f"count_{word}").alias(f"{word}_partitions") for word in ("ok", "warn", "stop", "stall", "rewind")),
+            time_of("newest_commit_ms").alias("newest_commit"),
+        )
+    return (
         "group",
         "topic",
         "partition",
-        name_of("status", Status).alias("status"),
+        name_of("status", Status),
         f.lower(name_of("reason", Reason)).alias("reason"),
         time_of("since_ms").alias("since"),
         "complete",
         _unless("current_lag", UNKNOWN).alias("lag"),
         _unless("committed_offset", UNKNOWN).alias("offset"),
         time_of("end_ms").alias("committed_at"),
-        *(_unless(name, UNKNOWN).alias(name) for name in ("head", "log_start")),
-        *(_unless(name, "").alias(name) for name in ("owner", "client_id")),
+        *(_unless(name, UNKNOWN) for name in ("head", "log_start")),
+        *(_unless(name, "") for name in ("owner", "client_id")),
     )
 
 
-def topics(spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter) -> DataFrame:
-    """One row per partition of a topic and interval: where its log begins and ends."""
-    folders = [
-        (sample.at_ms, str(folder(sample.at_ms))) for sample in samples if (folder(sample.at_ms) / HEADS).exists()
-    ]
+def _read_topics(
+    _: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter
+) -> DataFrame:
+    folders = [(s.at_ms, str(folder(s.at_ms))) for s in samples if (folder(s.at_ms) / HEADS).exists()]
     tasks = max(min(len(folders), 2 * spark.sparkContext.defaultParallelism), 1)
     listed = spark.createDataFrame(folders, "at_ms long, folder string").repartition(tasks)
-    rows = _judged(listed.mapInArrow(heads_in(wanted), from_arrow_schema(_HEADS)), spark, samples)
-    return rows.select(
-        time_of("at_ms").alias("time"),
-        "cluster",
-        "topic",
-        "partition",
-        "head",
-        _unless("log_start", UNKNOWN).alias("log_start"),
-    )
+    return listed.mapInArrow(partial(_read_heads, wanted=wanted), from_arrow_schema(_HEADS))
 
 
-def heads_in(wanted: SinkFilter) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Reads the heads in some folders, one file at a time."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield from _heads(row["at_ms"], Path(row["folder"]), wanted).to_batches(max_chunksize=200_000)
-
-    return run
+def _read_heads(batches: Iterable[pa.RecordBatch], wanted: SinkFilter) -> Iterator[pa.RecordBatch]:
+    """The heads in some folders, one file at a time."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield from _heads(row["at_ms"], Path(row["folder"]), wanted).to_batches(max_chunksize=200_000)
 
 
 def _heads(at_ms: int, folder: Path, wanted: SinkFilter) -> pa.Table:
@@ -143,8 +137,8 @@ def finished(rows: DataFrame, table: LakeTable, host: str, tags: Mapping[str, st
     return whole.hint("rebalance", *PARTITIONED_BY).sortWithinPartitions(*table.order)
 
 
-def _read(
-    spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter, table: LakeTable
+def _read_files(
+    table: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter
 ) -> DataFrame:
     """The wanted rows of a table in the files of some snapshots, with the time of their interval."""
     schema = from_arrow_schema(_SCHEMAS[table])
@@ -159,7 +153,7 @@ def _read(
             rows = rows.where(f.col(column).rlike("|".join(map(glob_regex, include))))
         if exclude:
             rows = rows.where(~f.col(column).rlike("|".join(map(glob_regex, exclude))))
-    return _judged(rows, spark, samples)
+    return rows
 
 
 def plain_path(path: str) -> str:
@@ -172,23 +166,16 @@ def local_path(path: Path) -> str:
     return f"file://{plain_path(str(path.absolute()))}"
 
 
-def _judged(rows: DataFrame, spark: SparkSession, samples: Sequence[Sample]) -> DataFrame:
-    """Only the rows of clusters that were judged at that time."""
-    pairs = [(sample.at_ms, cluster) for sample in samples for cluster in sample.clusters]
-    judged = spark.createDataFrame(pairs, "at_ms long, cluster string")
-    return rows.join(f.broadcast(judged), ["at_ms", "cluster"], "left_semi")
-
-
 def time_of(column: str) -> Column:
     """Milliseconds since the epoch as a timestamp."""
     return f.when(f.col(column) > 0, f.timestamp_millis(column))
 
 
 def _unless(column: str, missing: int | str) -> Column:
-    return f.when(f.col(column) != missing, f.col(column))
+    return f.when(f.col(column) != missing, f.col(column)).alias(column)
 
 
 def name_of(column: str, enum: type[IntEnum]) -> Column:
     """A number of an enum as its name."""
     names = f.array(*(f.lit(member.name) for member in enum))
-    return f.element_at(names, f.col(column).cast("int") + 1)
+    return f.element_at(names, f.col(column).cast("int") + 1).alias(column)

@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from warren.config.sinks import LakeSink
+from warren.config.sinks import DETAILS, LakeSink
 from warren.delivery.sink_status import SinkStatus, sink_folder
 from warren.sinks.delivery import Delivery, StatusReporter, short_message
 from warren.sinks.filters import SinkFilter
-from warren.sinks.lake import tables
 from warren.sinks.lake.commits import OffsetsTopic, commits
 from warren.sinks.lake.parquet import ParquetTables
 from warren.sinks.lake.progress import Job, Progress, read_progress, write_progress
 from warren.sinks.lake.session import lake_session
-from warren.sinks.lake.spool import Sample, SnapshotSpool
-from warren.sinks.lake.tables import LakeTable
+from warren.sinks.lake.spool import SnapshotSpool
+from warren.sinks.lake.tables import LakeTable, finished, rows_of
 from warren.sinks.lake.transactional import TransactionalTables
 from warren.sinks.worker import Sampler, SinkWorker, wall_clock_ms
 from warren.snapshot.reader import Snapshot, SnapshotReader
@@ -129,15 +128,13 @@ class LakeJobs(Delivery):
     def _write(self, lake: LakeTables, job: Job, *, is_retry: bool) -> None:
         spark, wanted = self._session(), SinkFilter.of(self.sink)
         samples = [sample for at_ms in job.intervals if (sample := self.spool.read(at_ms))]
-        rows = {
-            table: read(spark, samples, self.spool.path, wanted)
-            for table, (read, details) in _READERS.items()
-            if samples and self.sink.detail in details
-        }
+        # Each value of `detail` adds a table.
+        written = (LakeTable.GROUPS, LakeTable.TOPICS, LakeTable.PARTITIONS)[: DETAILS.index(self.sink.detail) + 1]
+        rows = {table: rows_of(table, spark, samples, self.spool.path, wanted) for table in written if samples}
         if (commit_rows := commits(spark, job.ranges, self.sources, wanted)) is not None:
             rows[LakeTable.COMMITS] = commit_rows
         for table, selected in rows.items():
-            whole = tables.finished(selected, table, platform.node(), self.sink.tags)
+            whole = finished(selected, table, platform.node(), self.sink.tags)
             lake.append(table, whole, job.name, is_retry=is_retry)
 
     def _save(self, progress: Progress) -> None:
@@ -157,15 +154,6 @@ class LakeJobs(Delivery):
             log.error("sink %s: its Spark has died; the sink restarts", self.name)
             os._exit(1)
         return self._spark
-
-
-Read = Callable[[SparkSession, Sequence[Sample], Callable[[int], Path], SinkFilter], DataFrame]
-_READERS: dict[LakeTable, tuple[Read, tuple[str, ...]]] = {
-    LakeTable.GROUPS: (tables.groups, ("group", "topic", "partition")),
-    LakeTable.TOPICS: (tables.topics, ("topic", "partition")),
-    LakeTable.PARTITIONS: (tables.partitions, ("partition",)),
-}
-"""How the rows of a table are read, and the values of `detail` that want them."""
 
 
 def _is_alive(spark: SparkSession) -> bool:
