@@ -28,7 +28,7 @@ from warren.sinks.lake.spool import SnapshotSpool
 from warren.sinks.lake.tables import LakeTable, finished, rows_of
 from warren.sinks.lake.transactional import TransactionalTables
 from warren.sinks.worker import Sampler, SinkWorker, wall_clock_ms
-from warren.snapshot.reader import Snapshot, SnapshotReader
+from warren.snapshot.reader import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def lake_worker(
         rows = sum(bucket.group_rows + bucket.partition_rows for bucket in snapshot.manifest.buckets)
         return rows, spool.put(snapshot, sink, at_ms)
 
-    sampler = Sampler(sink, spool, status, SnapshotReader(data_dir), clock_ms, put)
+    sampler = Sampler(sink, spool, status, data_dir, clock_ms, put)
     return SinkWorker(sampler, [LakeJobs(sink.name, spool, status, sink, sources, folder, clock_ms, start)])
 
 
