@@ -32,6 +32,7 @@ from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample
 from warren.pipeline.cycle import Cycles
+from warren.pipeline.engine import SparkEngine
 from warren.sinks.process import sinks
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
@@ -99,7 +100,7 @@ class Judging:
         self._watch = watch
         self._looked: dict[str, ClusterSample] = {}
         store = Store(config.pipeline.data_dir)
-        self._cycles = Cycles(config, spark, store, lambda: self._looked, lambda _: None)
+        self._cycles = Cycles(config, SparkEngine(config, spark), store, lambda: self._looked, lambda _: None)
 
     def cycle_s(self) -> float:
         """How long the next cycle takes."""

@@ -19,6 +19,7 @@ from warren.demo.broker import Kafka
 from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.pipeline.cycle import Cycles
+from warren.pipeline.engine import SparkEngine
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
 
@@ -54,7 +55,9 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
         spark = start_session("local[*]", fetch_jars(SPARK_CONNECTOR), java_home())
         for repeat in range(repeats):
             root = folder / f"run-{repeat}"
-            cycles = Cycles(config, spark, Store(root), lambda: watch.sample(SAMPLE_TIMEOUT_S), lambda _: None)
+            cycles = Cycles(
+                config, SparkEngine(config, spark), Store(root), lambda: watch.sample(SAMPLE_TIMEOUT_S), lambda _: None
+            )
             jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
             used = cpu_s(jvm), workers_cpu_s(), cpu_s(broker)
             began = time.monotonic()

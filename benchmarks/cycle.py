@@ -37,6 +37,7 @@ from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import OWNERS, ClusterSample, Topic, to_table
 from warren.pipeline.cycle import Cycles
+from warren.pipeline.engine import SparkEngine
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
 
@@ -144,7 +145,7 @@ def measure(
     taken: list[dict[str, int]] = []
     with ClusterSamplers(targets(config), 2) as watch:
         looked: dict[str, ClusterSample] = {}
-        runner = Cycles(config, spark, Store(folder / "data"), lambda: looked, lambda _: None)
+        runner = Cycles(config, SparkEngine(config, spark), Store(folder / "data"), lambda: looked, lambda _: None)
         rehearsal.commit(INTERVALS)
         for number in range(cycles + WARM_UP):
             looked = rehearsal.with_heads(watch.sample(SAMPLE_TIMEOUT_S))

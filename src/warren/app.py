@@ -20,6 +20,7 @@ from warren.kafka.samples import ClusterSample, SamplingTarget
 from warren.logs import set_level
 from warren.notify.leadership import Leadership
 from warren.pipeline.cycle import Cycles
+from warren.pipeline.engine import SparkEngine
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
@@ -52,7 +53,7 @@ def running(config: Config) -> Iterator["Warren"]:
         store = Store(pipeline.data_dir)
         cycles = Cycles(
             config,
-            spark,
+            SparkEngine(config, spark),
             store,
             prefetch.take,
             lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),

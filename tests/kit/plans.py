@@ -113,6 +113,12 @@ def commits_table(commits: Iterable[Commit]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=COMMITS)
 
 
+def judge_in_process(made: CyclePlan, batches: Iterable[pa.RecordBatch]) -> list[BucketResult]:
+    """The tasks of all buckets, one after the other; their results in the order of the buckets."""
+    rows = [row for batch in judge_buckets(made)(batches) for row in batch.to_pylist()]
+    return [decode_result(row["result"]) for row in sorted(rows, key=lambda row: int(row["bucket"]))]
+
+
 @dataclass
 class Rehearsal:
     """Cycles in a row on one data directory: the driver's part by hand, the tasks' part as it is."""
@@ -166,10 +172,8 @@ class Rehearsal:
             TableKind.SEEDS: pa.Table.from_pylist(list(seeds), schema=SEEDS),
         }
         batches = [call_buckets(made), *address_tables(tables, made)]
-        rows = [row for batch in judge_buckets(made)(batches) for row in batch.to_pylist()]
-        self.results = {row["bucket"]: decode_result(row["result"]) for row in rows}
-        buckets = tuple(self.results[number].bucket for number in range(made.buckets))
-        self.plan = replace(made, state=buckets)
+        self.results = dict(enumerate(judge_in_process(made, batches)))
+        self.plan = replace(made, state=tuple(result.bucket for result in self.results.values()))
         return self.partitions()
 
     def partitions(self) -> dict[tuple[str, str, str, int], dict[str, Any]]:

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,15 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from tests.kit.plans import NOW, Commit, commits_table
+from tests.kit.plans import NOW, Commit, commits_table, judge_in_process
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.errors import Fenced
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
+from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.flow import judge_buckets
+from warren.pipeline.engine import KeepWaiting
+from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.planner import MAX_COMMIT_DELAY_MS
 from warren.pipeline.schemas import TableKind
@@ -34,7 +35,7 @@ LATE = NOW + 1 + MAX_COMMIT_DELAY_MS
 class Stage:
     """Cycles of one cluster, whose commits, clock and look are set by hand."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         self.box = RequestQueue(root)
         self.now_ms = NOW
@@ -45,15 +46,12 @@ class Stage:
         self.config = Config(
             {"c": Cluster("c", ("a:1",))}, {"c": Consumer("c", "c", ("a:1",))}, pipeline=Pipeline(buckets=2)
         )
-        monkeypatch.setattr(cycle, "flow", self._flow)
-        monkeypatch.setattr(cycle, "read_commits", lambda *_: None)
-        monkeypatch.setattr(cycle, "run_query", lambda _, action, __: action())
         self.start()
 
     def start(self) -> None:
         """A new process on the same directory."""
         self.cycles = Cycles(
-            self.config, SimpleNamespace(), Store(self.root), self._look, lambda _: pa.table({}),  # type: ignore[arg-type]
+            self.config, self, Store(self.root), self._look, lambda _: pa.table({}),
             clock_ms=lambda: self.now_ms, on_level=self._on_level,
         )  # fmt: skip
 
@@ -70,13 +68,16 @@ class Stage:
         return {"c": ClusterSample("c", None, self.now_ms, ends, {"__consumer_offsets": "id"},
                                    (self.now_ms, self.now_ms), (Topic("t", "t", 1),), heads, log_starts)}  # fmt: skip
 
-    def _flow(self, _: Any, scans: Sequence[Any], extra: pa.Table, plan: CyclePlan) -> SimpleNamespace:
-        commits = commits_table(self._commits if scans else [])
-        batches = [*extra.to_batches(), *address_tables({TableKind.COMMITS: commits}, plan)]
-        rows = [row for batch in judge_buckets(plan)(batches) for row in batch.to_pylist()]
-        return SimpleNamespace(collect=lambda: [SimpleNamespace(**row) for row in rows])
+    def run(
+        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
+    ) -> list[BucketResult]:
+        commits = commits_table(self._commits if any(read.ranges for read in reads) else [])
+        return judge_in_process(plan, [*tables.to_batches(), *address_tables({TableKind.COMMITS: commits}, plan)])
 
-    def run(self, now_ms: int, *commits: tuple[str, int]) -> Manifest:
+    def probe(self, read: TopicRead, keep_waiting: KeepWaiting) -> None:
+        """Everything can be read."""
+
+    def cycle(self, now_ms: int, *commits: tuple[str, int]) -> Manifest:
         """One cycle that finds the commits (group, time) at the end of the offsets topic."""
         self.now_ms = now_ms
         self._commits = [Commit(group, "t", 0, 5, at_ms, self._end + n) for n, (group, at_ms) in enumerate(commits)]
@@ -93,8 +94,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    return Stage(tmp_path, monkeypatch)
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
 
 
 def in_force(manifest: Manifest) -> list[str]:
@@ -102,31 +103,31 @@ def in_force(manifest: Manifest) -> list[str]:
 
 
 def test_a_deletion_is_in_force_until_all_that_was_committed_before_it_has_been_read(stage: Stage) -> None:
-    stage.run(NOW - 1, ("g", NOW - 1), ("h", NOW - 1))
+    stage.cycle(NOW - 1, ("g", NOW - 1), ("h", NOW - 1))
     asked = stage.delete(NOW)
-    assert in_force(stage.run(NOW + 5)) == [asked]
+    assert in_force(stage.cycle(NOW + 5)) == [asked]
     assert (stage.windows(), stage.box.pending()) == ({"h": [-1]}, [])
-    assert in_force(stage.run(LATE, ("g", NOW))) == [asked], "it was on its way"
+    assert in_force(stage.cycle(LATE, ("g", NOW))) == [asked], "it was on its way"
     assert stage.windows() == {"h": [-1]}
-    assert in_force(stage.run(LATE + 1, ("g", LATE))) == []
+    assert in_force(stage.cycle(LATE + 1, ("g", LATE))) == []
     assert stage.windows() == {"g": [LATE - NOW], "h": [-1]}
 
 
 def test_a_deletion_outlives_restarts_while_its_cluster_is_away(stage: Stage) -> None:
-    stage.run(NOW - 1, ("g", NOW - 1))
+    stage.cycle(NOW - 1, ("g", NOW - 1))
     asked = stage.delete(NOW)
     stage.error = "no route to host"
-    assert in_force(stage.run(NOW + 1)) == [asked]
+    assert in_force(stage.cycle(NOW + 1)) == [asked]
     assert stage.windows() == {}, "gone at once"
     for n in range(3):
         stage.start()
         assert in_force(stage.cycles.manifest) == [asked]
-        assert in_force(stage.run(LATE + n)) == [asked]
+        assert in_force(stage.cycle(LATE + n)) == [asked]
     stage.error = None
-    assert in_force(stage.run(LATE + 10, ("g", NOW))) == [asked]
+    assert in_force(stage.cycle(LATE + 10, ("g", NOW))) == [asked]
     assert stage.windows() == {}
     stage.start()
-    assert in_force(stage.run(LATE + 20, ("g", NOW), ("g", LATE))) == []
+    assert in_force(stage.cycle(LATE + 20, ("g", NOW), ("g", LATE))) == []
     assert stage.windows() == {"g": [LATE - NOW]}
 
 
@@ -135,12 +136,12 @@ def failing(_: Store, __: Manifest) -> None:
 
 
 def test_the_file_goes_only_after_the_manifest_that_knows_of_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage.run(NOW - 1, ("g", NOW - 1))
+    stage.cycle(NOW - 1, ("g", NOW - 1))
     asked = stage.delete(NOW)
     with monkeypatch.context() as patch:
         patch.setattr(Store, "publish", failing)
         with pytest.raises(OSError, match="no space"):
-            stage.run(NOW + 1)
+            stage.cycle(NOW + 1)
     assert [request.id for request in stage.box.pending()] == [asked]
     assert (stage.windows(), in_force(stage.cycles.manifest)) == ({"g": [-1]}, [])
 
@@ -153,7 +154,7 @@ def test_the_file_goes_only_after_the_manifest_that_knows_of_it(stage: Stage, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "publish", watched)
-        stage.run(NOW + 2)
+        stage.cycle(NOW + 2)
     assert seen == [[asked]]
     assert (stage.windows(), stage.box.pending()) == ({}, [])
 
@@ -164,9 +165,9 @@ def test_a_request_whose_file_outlived_its_taker_is_not_taken_up_twice(
     asked = stage.delete(NOW)
     with monkeypatch.context() as patch:
         patch.setattr(RequestQueue, "remove", lambda *_: None)
-        assert in_force(stage.run(LATE)) == [asked]
+        assert in_force(stage.cycle(LATE)) == [asked]
     stage.start()
-    assert in_force(stage.run(LATE + 1, ("g", LATE))) == [], "it is over, and its file does not call it back"
+    assert in_force(stage.cycle(LATE + 1, ("g", LATE))) == [], "it is over, and its file does not call it back"
     assert (stage.windows(), stage.box.pending()) == ({"g": [LATE - NOW]}, [])
 
 
@@ -174,21 +175,21 @@ def test_a_file_that_cannot_be_removed_takes_nothing_new(stage: Stage, monkeypat
     monkeypatch.setattr(RequestQueue, "remove", lambda *_: None)
     stage.delete(NOW)
     for n in range(4):
-        stage.run(LATE + n, ("g", LATE + n))
+        stage.cycle(LATE + n, ("g", LATE + n))
     assert stage.windows() == {"g": [LATE + n - NOW for n in range(4)]}
 
 
 def test_a_cluster_that_is_not_configured_has_nothing_to_delete(stage: Stage) -> None:
     stage.delete(NOW, cluster="elsewhere")
-    assert in_force(stage.run(NOW + 1, ("g", NOW))) == []
+    assert in_force(stage.cycle(NOW + 1, ("g", NOW))) == []
     assert (stage.windows(), stage.box.pending()) == ({"g": [0]}, [])
 
 
 def test_a_deletion_from_a_clock_that_is_ahead_takes_nothing_that_is_still_to_come(stage: Stage) -> None:
     stage.delete(NOW + 3_600_000)
-    stage.run(NOW, ("g", NOW - 1))
+    stage.cycle(NOW, ("g", NOW - 1))
     assert stage.windows() == {}
-    stage.run(NOW + 2, ("g", NOW + 1))
+    stage.cycle(NOW + 2, ("g", NOW + 1))
     assert stage.windows() == {"g": [1]}
 
 
@@ -196,8 +197,8 @@ def test_deleting_again_and_again_while_a_cluster_is_away_leaves_one_deletion(st
     stage.error = "no route to host"
     asked = [stage.delete(NOW + n) for n in range(3)]
     other = stage.delete(NOW, group="h")
-    assert sorted(in_force(stage.run(NOW + 5))) == sorted([*asked, other]), "each is known once"
-    assert set(in_force(stage.run(NOW + 6))) == {asked[-1], other}
+    assert sorted(in_force(stage.cycle(NOW + 5))) == sorted([*asked, other]), "each is known once"
+    assert set(in_force(stage.cycle(NOW + 6))) == {asked[-1], other}
 
 
 def test_a_level_is_set_at_once_and_only_once(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
@@ -205,10 +206,10 @@ def test_a_level_is_set_at_once_and_only_once(stage: Stage, caplog: pytest.LogCa
     stage.box.ask(RequestKind.LOGLEVEL, NOW + 1, level="loud")
     stage.box.ask(RequestKind.LOGLEVEL, NOW + 2, level="warn")
     with caplog.at_level(logging.WARNING):
-        assert in_force(stage.run(NOW + 5)) == []
+        assert in_force(stage.cycle(NOW + 5)) == []
     assert (stage.levels, stage.box.pending()) == (["debug", "warn"], [])
     assert "'loud'" in caplog.text
-    stage.run(NOW + 6)
+    stage.cycle(NOW + 6)
     assert stage.levels == ["debug", "warn"]
 
 
@@ -226,16 +227,16 @@ def test_what_is_read_in_parts_is_read_before_a_deletion_is_over(stage: Stage, m
 
     with monkeypatch.context() as patch:
         patch.setattr(cycle, "admit", half)
-        assert in_force(stage.run(LATE, ("h", NOW), ("g", LATE))) == [asked]
-        assert in_force(stage.run(LATE + 1, ("h", NOW))) == [asked], "some is left"
+        assert in_force(stage.cycle(LATE, ("h", NOW), ("g", LATE))) == [asked]
+        assert in_force(stage.cycle(LATE + 1, ("h", NOW))) == [asked], "some is left"
     assert stage.windows()["g"] == [LATE - NOW]
-    assert in_force(stage.run(LATE + 2)) == []
+    assert in_force(stage.cycle(LATE + 2)) == []
 
 
 def test_the_later_writer_takes_over_though_the_earlier_one_is_faster_a_few_times(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage.run(NOW, ("g", NOW))
+    stage.cycle(NOW, ("g", NOW))
     first = stage.cycles
     publish, races = Store.publish, 3
 

@@ -4,30 +4,26 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 from msgspec import structs
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
 
 from warren.config import Config
 from warren.errors import ClusterError
-from warren.kafka.options import to_spark_options
 from warren.kafka.samples import ClusterSample, Partition
-from warren.pipeline.bucket_result import BucketResult, decode_result
-from warren.pipeline.flow import flow
+from warren.pipeline.bucket_result import BucketResult
+from warren.pipeline.engine import FlowFailed, KeepWaiting
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import TopicRead, admit
+from warren.pipeline.plan import CyclePlan
 from warren.pipeline.planner import Planner, deletions_after_cycle, deletions_in_cycle, driver_tables
-from warren.pipeline.query import QueryNotStarted, run_query
 from warren.pipeline.shuffle import bucket_slots
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 from warren.snapshot.store import Store
-from warren.sources.offsets_topic import read_commits
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +34,17 @@ ListCommitted = Callable[[str], pa.Table]
 VerifyTails = Callable[[Mapping[str, Sequence[Partition]]], None]
 """Requests the tails of some partitions to be read, by cluster."""
 
-QUERY_ERRORS = (PySparkException, Py4JError, QueryNotStarted)
+
+class Engine(Protocol):
+    """What runs the flow of a cycle: Spark (`engine.py`), or a test without it."""
+
+    def run(
+        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
+    ) -> list[BucketResult]:
+        """Read, judge and write all buckets; gives their results in the order of the buckets."""
+
+    def probe(self, read: TopicRead, keep_waiting: KeepWaiting) -> None:
+        """Read the ranges of one offsets topic and nothing else; raises FlowFailed if that is impossible."""
 
 
 @dataclass(slots=True)
@@ -60,7 +66,7 @@ class Cycles:
     def __init__(
         self,
         config: Config,
-        spark: SparkSession,
+        engine: Engine,
         store: Store,
         sample: SampleClusters,
         list_committed: ListCommitted,
@@ -70,7 +76,7 @@ class Cycles:
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
-        self._spark = spark
+        self._engine = engine
         self._store = store
         self._sample = sample
         self._list_committed = list_committed
@@ -118,10 +124,10 @@ class Cycles:
         watch.lap("look")
         try:
             self._attempt(samples, watch)
-        except QUERY_ERRORS as error:
+        except FlowFailed as error:
             # A writer that has taken over removes what we were just writing: then no cluster is at fault.
             self._store.check_newest(self.manifest.sequence)
-            log.warning("a cycle failed, looking for the cluster at fault: %s", _root_cause(error))
+            log.warning("a cycle failed, looking for the cluster at fault: %s", error)
             self._store.sweep_attempt(self.manifest.sequence + 1)
             self._attempt(self._without_unreadable(samples), watch)
         self._writer.remove_old()
@@ -148,10 +154,8 @@ class Cycles:
         seeds = self._list_seeds(answered)
         tables = driver_tables(plan, answered, seeds)
         watch.lap("plan")
-        query = flow(self._spark, self._scans(reads), tables, plan)
-        rows = run_query(self._spark, query.collect, lambda: self._all_answer(reads))
+        results = self._engine.run(reads, tables, plan, lambda: self._all_answer(reads))
         watch.lap("judge")
-        results = [decode_result(bytes(row.result)) for row in sorted(rows, key=lambda row: int(row.bucket))]
         manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
         renewed = {deletion for result in results for deletion in result.renewed_deletions}
         manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
@@ -190,15 +194,6 @@ class Cycles:
     def _reads(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[TopicRead]:
         return self._planner.reads(self.manifest, answered, self._started, now_ms)
 
-    def _scans(self, reads: Iterable[TopicRead]) -> list[DataFrame]:
-        scans = []
-        for source, read in enumerate(reads):
-            if read.ranges:
-                consumer = self._planner.consumers[read.cluster, read.topic][0]
-                options = to_spark_options(consumer, self._config.profile_of(consumer))
-                scans.append(read_commits(self._spark, source, read.cluster, options, read.topic, read.ranges))
-        return scans
-
     def _list_seeds(self, answered: Iterable[str]) -> dict[str, pa.Table]:
         """What the brokers hold for groups that stay silent after a start at the latest commits, once per cluster."""
         seeds = {}
@@ -215,14 +210,12 @@ class Cycles:
         checked = {**samples, **{name: s for name, s in self._sample().items() if s.error is not None}}
         answered = {name: sample for name, sample in checked.items() if sample.error is None}
         for read in self._reads(answered, self._clock_ms()):
-            for scan in self._scans([read]):
-                probe = scan.select("offset").write.format("noop").mode("overwrite")
-                try:
-                    run_query(self._spark, probe.save, lambda read=read: self._all_answer([read]))  # type: ignore[misc]
-                except QUERY_ERRORS as error:
-                    reason = f"its offsets topic could not be read: {_root_cause(error)}"
-                    log.warning("%s: %s", read.cluster, reason)
-                    checked[read.cluster] = ClusterSample(read.cluster, error=reason)
+            try:
+                self._engine.probe(read, lambda read=read: self._all_answer([read]))  # type: ignore[misc]
+            except FlowFailed as error:
+                reason = f"its offsets topic could not be read: {error}"
+                log.warning("%s: %s", read.cluster, reason)
+                checked[read.cluster] = ClusterSample(read.cluster, error=reason)
         return checked
 
     def _all_answer(self, reads: Sequence[TopicRead]) -> bool:
@@ -234,10 +227,3 @@ class Cycles:
         for reject in (reject for result in results for reject in result.rejects):
             name = self._planner.names[reject.cluster]
             log.warning("%s: %d records rejected (%s), e.g. %s", name, reject.count, reject.reason, reject.sample)
-
-
-def _root_cause(error: Exception) -> str:
-    """The innermost cause of an error of Spark, in one line."""
-    lines = str(error).splitlines()
-    causes = [line.strip() for line in lines if line.startswith(("Caused by:", ": org.apache.kafka"))]
-    return (causes[-1] if causes else " ".join(lines[:2]))[:300]
