@@ -1,21 +1,31 @@
 """Burrow's own paths: clusters, topics, and consumer groups with their windows and verdicts."""
 
 import logging
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.requests import RequestKind
 from warren.snapshot.status import Slot
-from warren.web.answers.groups import PartitionWindow
 from warren.web.api import Api
 from warren.web.go_json import dumps
 from warren.web.http import HOST, Request, RequestInfo, Response, known, success
 from warren.web.status_json import group_status, not_found
 
 log = logging.getLogger(__name__)
+
+
+class PartitionWindow(Struct, rename={"current_lag": "current-lag"}):
+    """The window of a group's commits to a partition."""
+
+    offsets: Annotated[list[Slot | None], Meta(description="Oldest first; null where the window is not filled")]
+    owner: str
+    client_id: str
+    current_lag: int
+
 
 _NO_WINDOW = PartitionWindow([], "", "", 0)
 

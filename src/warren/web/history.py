@@ -1,14 +1,52 @@
 """Lag and verdicts over time, from the built-in history."""
 
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.history.read import cluster_history, group_history
-from warren.web.answers.clusters import ClusterHistoryColumns, ClusterHistoryPoint
-from warren.web.answers.groups import GroupHistoryPoint
+from warren.snapshot.status import StatusName, TimeMs
 from warren.web.api import Api
+from warren.web.groups import GroupCounts, Since, WorstStatus
 from warren.web.http import Request, Response, success
 
 MAX_HOURS = 24 * 3_650
+
+
+class ClusterHistoryColumns(Struct):
+    """All clusters over time; one list per column, one item per cluster and time."""
+
+    time_ms: list[TimeMs]
+    cluster: list[str]
+    worst_status: Annotated[list[int], Meta(description="Burrow's status numbers")]
+    is_known: list[bool]
+    totallag: list[int]
+    groups_ok: list[int]
+    groups_warn: list[int]
+    groups_err: list[int]
+
+
+class ClusterHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "status", "is_known": "known"}):
+    """A cluster at one time."""
+
+    time_ms: TimeMs
+    worst_status: WorstStatus
+    is_known: Annotated[bool, Meta(description="Whether the cluster could be judged")]
+    totallag: int
+    groups: GroupCounts
+
+
+class GroupHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "worst", "since_ms": "since"}):
+    """A group at one time."""
+
+    time_ms: TimeMs
+    status: StatusName
+    worst_status: Annotated[StatusName, Meta(description="The most severe status of its partitions")]
+    since_ms: Since
+    totallag: int
+    maxlag: int
 
 
 def all_clusters(api: Api, request: Request) -> Response:

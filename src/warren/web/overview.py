@@ -1,20 +1,63 @@
 """All clusters at a glance: the first page of the dashboard."""
 
+from typing import Annotated
+
 import numpy as np
+from msgspec import Meta, Struct
 
 from warren.domain.status import Status
 from warren.history.recent import HOUR_MS
 from warren.incidents.store.reader import read_leadership
 from warren.snapshot.reader import status_name
-from warren.web.answers.clusters import ChangedGroup, LeadershipSummary, Overview, WorstGroup
+from warren.snapshot.status import StatusName, TimeMs
 from warren.web.api import Api, not_ready
-from warren.web.groups import cluster_summary
+from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, cluster_summary, group_answer
 from warren.web.http import Request, Response, success, to_answer
+from warren.web.incidents import LeadershipSummary
 from warren.web.index import Index
-from warren.web.sinks import sink_answers
+from warren.web.sinks import SinkSummary, sink_answers
 
 MAX_WORST = 25
 MAX_CHANGED = 100
+
+
+class WorstGroup(NamedGroup):
+    """A group that is not OK, with its most severe partition."""
+
+    totallag: int
+    growth: Growth
+    since: Since
+    partition_status: StatusName
+    topic: str
+    partition: int
+    reason: str
+
+
+class ChangedGroup(NamedGroup):
+    """A group whose status has changed."""
+
+    before: Annotated[StatusName | None, Meta(description="The status before; null if the group is new")]
+    since: Since
+
+
+class Overview(Struct):
+    """All clusters at a glance."""
+
+    now: TimeMs
+    not_ready: Annotated[str | None, Meta(description="Why the verdicts are not current; null if they are")]
+    sequence: Annotated[int | None, Meta(description="The snapshot's number")]
+    judged_at: int | None
+    trigger_ms: Annotated[int | None, Meta(description="How often a cycle runs")]
+    cycle_ms: Annotated[int | None, Meta(description="How long the last cycle took")]
+    backlog: Annotated[int, Meta(description="Records of the offsets topics that are not read yet")]
+    rejects: Annotated[dict[str, int], Meta(description="Records that could not be decoded, by cluster")]
+    groups: int
+    partitions: int
+    clusters: list[ClusterSummary]
+    worst: list[WorstGroup]
+    changed: Annotated[list[ChangedGroup], Meta(description="Changes of the last hour, newest first")]
+    notifying: LeadershipSummary
+    sinks: list[SinkSummary]
 
 
 def overview(api: Api, request: Request) -> Response:
@@ -84,9 +127,3 @@ def _changed(index: Index, now_ms: int) -> list[ChangedGroup]:
         )
         for row in rows.tolist()
     ]
-
-
-def group_answer(index: Index, group_row: int) -> dict[str, str]:
-    """A group's names and status."""
-    cluster, group = index.group_key(group_row)
-    return {"cluster": cluster, "group": group, "status": Status(index.group_columns["status"][group_row]).name}

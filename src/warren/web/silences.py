@@ -3,13 +3,16 @@
 import logging
 import uuid
 from dataclasses import replace
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from warren.errors import RequestError
 from warren.incidents.model import Incident
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import read_silences, write_action
-from warren.web.answers.incidents import SilenceSummary
+from warren.snapshot.status import TimeMs
 from warren.web.api import Api
 from warren.web.http import Request, Response, success, to_answer
 from warren.web.incidents import incident_response, read_incident
@@ -19,6 +22,18 @@ log = logging.getLogger(__name__)
 
 MAX_SILENCES = 1_000
 """Every silence is matched against every incident."""
+
+
+class SilenceSummary(Struct, rename={"from_ms": "from", "until_ms": "until"}):
+    """No notifications for matching groups until a given time."""
+
+    id: str
+    cluster: Annotated[str, Meta(description="Pattern of cluster names")]
+    group: Annotated[str, Meta(description="Pattern of group names")]
+    from_ms: TimeMs
+    until_ms: TimeMs
+    by: str
+    why: str
 
 
 def acknowledge(api: Api, request: Request) -> Response:
