@@ -154,6 +154,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return named
 
 
+NO_MANIFEST = Manifest(0, None, 0, 0, 0, 0.0, 0, 0, buckets=(), heads=(), clusters={})
+"""What there is before the first snapshot: all numbers are zero."""
+
+
 class _AnyFormat(msgspec.Struct):
     """What manifests of all formats have."""
 

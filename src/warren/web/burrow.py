@@ -66,15 +66,12 @@ def consumers(api: Api, request: Request) -> Response:
 def consumer(api: Api, request: Request) -> Response:
     """Get the windows of a group."""
     index, cluster, group = api.index, request.params["cluster"], request.params["consumer"]
-    group_row = index.group_row(cluster, group)
-    stored = index.snapshot.group(cluster, group) if index.snapshot and group_row is not None else None
-    if index.snapshot is None or group_row is None or stored is None:
-        raise RequestError("cluster or consumer not found", 404)
+    _, partitions = index.read_group(cluster, group)
     # Partitions of these topics that the group never committed to are listed as well.
-    partitions = index.topic_sizes(group_row)
+    sizes = index.topic_sizes(index.groups[cluster][group])
     topics: dict[str, list[PartitionWindow]] = {}
-    for row in stored[1].to_pylist():
-        windows = topics.setdefault(row["topic"], [_NO_WINDOW] * partitions.get(row["topic"], 0))
+    for row in partitions.to_pylist():
+        windows = topics.setdefault(row["topic"], [_NO_WINDOW] * sizes.get(row["topic"], 0))
         windows.extend([_NO_WINDOW] * (row["partition"] + 1 - len(windows)))
         windows[row["partition"]] = _window(row, index.snapshot.manifest.intervals)
     return success(request, "consumer detail returned", topics=topics)

@@ -84,12 +84,11 @@ def _all_columns(index: Index) -> CachedBody:
 
 def _columns(index: Index, topic: str = "") -> bytes:
     """The answer with every group, or with those that consume a topic."""
-    columns, recent, snapshot = index.group_columns, index.recent, index.snapshot
+    columns, recent, manifest = index.group_columns, index.recent, index.snapshot.manifest
     rows = index.group_rows_of(topic) if topic else np.arange(len(index.group_names))
-    now_ms = snapshot.manifest.now_ms if snapshot else 0
-    lag = columns["totallag"]
+    now_ms, lag = manifest.now_ms, columns["totallag"]
     groups = GroupColumns(
-        sequence=snapshot.manifest.sequence if snapshot else None,
+        sequence=manifest.sequence or None,
         judged_at=now_ms or None,
         clusters=index.clusters,
         cluster=index.group_cluster[rows].tolist(),
@@ -174,8 +173,8 @@ def _select(index: Index, cluster: str, request: Request) -> Ints:
 
 def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
     """A cluster as a whole: its status, its lag, and the numbers of groups and partitions by status."""
-    state = index.snapshot.manifest.clusters.get(cluster) if index.snapshot else None
-    if state is None or index.snapshot is None:
+    state = index.snapshot.manifest.clusters.get(cluster)
+    if state is None:
         return ClusterSummary(cluster, Status.NOTFOUND.name, 0, {}, {})
     return to_answer(ClusterSummary, state, name=cluster, judged_at=index.snapshot.manifest.now_ms)
 
@@ -212,11 +211,8 @@ def explain(api: Api, request: Request) -> Response:
     """Get the reason for the verdict on each partition of a group."""
     cluster, group = request.params["cluster"], request.params["consumer"]
     number = request.integer("partition", MAX_PARTITION, minimum=0)
-    snapshot = api.index.snapshot
-    stored = snapshot.group(cluster, group) if snapshot and api.index.group_row(cluster, group) is not None else None
-    if snapshot is None or stored is None:
-        raise RequestError("cluster or consumer not found", 404)
-    row, partitions = stored
+    index = api.index
+    snapshot, (row, partitions) = index.snapshot, index.read_group(cluster, group)
     if "topic" in request.query:
         partitions = partitions.filter(pc.equal(partitions["topic"], request.last("topic")))
     if number is not None:

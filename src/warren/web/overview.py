@@ -63,18 +63,17 @@ class Overview(Struct):
 def overview(api: Api, request: Request) -> Response:
     """Get all clusters, the worst groups, the changes of the last hour and the state of the pipeline."""
     index, now_ms = api.index, api.clock_ms()
-    why = not_ready(index.snapshot, now_ms)
-    manifest = index.snapshot.manifest if index.snapshot else None
+    why, manifest = not_ready(index.snapshot, now_ms), index.snapshot.manifest
     leadership = read_leadership(api.data_dir, now_ms)
     answer = Overview(
         now=now_ms,
         not_ready=why.partition("\n")[2].strip() if why else None,
-        sequence=manifest.sequence if manifest else None,
-        judged_at=manifest.now_ms if manifest else None,
-        trigger_ms=manifest.trigger_ms if manifest else None,
-        cycle_ms=sum(manifest.cycle_ms.values()) if manifest else None,
-        backlog=manifest.backlog if manifest else 0,
-        rejects={name: sum(counts.values()) for name, counts in manifest.rejects.items()} if manifest else {},
+        sequence=manifest.sequence or None,
+        judged_at=manifest.now_ms or None,
+        trigger_ms=manifest.trigger_ms or None,
+        cycle_ms=sum(manifest.cycle_ms.values()) if index.snapshot.is_judged else None,
+        backlog=manifest.backlog,
+        rejects={name: sum(counts.values()) for name, counts in manifest.rejects.items()},
         groups=len(index.group_names),
         partitions=index.rows,
         clusters=[cluster_summary(index, name) for name in sorted(api.config.clusters)],
@@ -92,8 +91,6 @@ def _worst(index: Index) -> list[WorstGroup]:
     status, lag = columns["status"], columns["totallag"]
     bad = np.flatnonzero(status > int(Status.OK))
     rows = bad[np.lexsort((-lag[bad], -status[bad]))][:MAX_WORST].tolist()
-    if snapshot is None or not rows:
-        return []
     partitions = snapshot.worst([{name: int(columns[name][row]) for name in ("bucket", "worst_row")} for row in rows])
     growth = index.recent.growth(lag, snapshot.manifest.now_ms)
     return [

@@ -57,7 +57,7 @@ def topic_detail(api: Api, request: Request) -> Response:
     """Get the heads of a topic, the rates at which they move, and the lag of its consumers."""
     index, cluster, topic = api.index, request.params["cluster"], request.params["topic"]
     rows = index.head_rows(cluster, topic) if cluster in api.config.clusters else None
-    if rows is None or index.snapshot is None:
+    if rows is None:
         raise RequestError("cluster or topic not found", 404)
     heads, log_starts = index.heads[rows], index.log_starts[rows]
     rates = _rates(index.snapshot, cluster, topic, heads)
