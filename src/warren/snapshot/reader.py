@@ -13,7 +13,6 @@ from warren.domain.arrays import Ints
 from warren.domain.buckets import bucket_of
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Reason
-from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import File, HeadSample, Manifest
 from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS, Row
@@ -148,11 +147,6 @@ def _topic_row(layout: pa.Table, cluster: str, topic: str) -> Row | None:
 def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A key per group that is unique over all clusters."""
     return pc.binary_join_element_wise(cluster, group, "\0")
-
-
-def status_name(code: int) -> str:
-    """Burrow's name for a status code."""
-    return Status(code).name
 
 
 def _plain(table: pa.Table) -> pa.Table:

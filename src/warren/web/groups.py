@@ -13,7 +13,7 @@ from warren.domain.arrays import Ints
 from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
-from warren.snapshot.reader import Snapshot, status_name
+from warren.snapshot.reader import Snapshot
 from warren.snapshot.status import Complete, Slot, StatusName, TimeMs
 from warren.web.api import Api
 from warren.web.burrow import window_slots
@@ -221,7 +221,7 @@ def explain(api: Api, request: Request) -> Response:
     explanation = to_answer(
         GroupExplanation,
         row,
-        status=status_name(row["status"]),
+        status=Status(row["status"]).name,
         judged_at=snapshot.manifest.now_ms,
         unknown_since=state.unknown_since_ms if state else None,
         partitions=[

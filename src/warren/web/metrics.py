@@ -15,7 +15,7 @@ from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
 from warren.web.lag_metrics import LABEL_ESCAPES, Family, group_families, partition_families, topic_families
-from warren.web.sinks import sink_answers
+from warren.web.overview import sink_answers
 
 Labels = Mapping[str, str]
 Samples = Sequence[tuple[Labels, float]]

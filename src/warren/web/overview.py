@@ -1,24 +1,29 @@
-"""All clusters at a glance: the first page of the dashboard."""
+"""All clusters and sinks at a glance: the first page of the dashboard."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
 
+from warren.config import Config
+from warren.config.sinks import LakeSink, Sink
+from warren.delivery.sink_status import SinkStatus, read_status
 from warren.domain.status import Status
 from warren.history.recent import HOUR_MS
 from warren.incidents.store.reader import read_leadership
-from warren.snapshot.reader import status_name
 from warren.snapshot.status import StatusName, TimeMs
 from warren.web.api import Api, not_ready
 from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, cluster_summary, group_answer
 from warren.web.http import Request, Response, success, to_answer
 from warren.web.incidents import LeadershipSummary
 from warren.web.index import Index
-from warren.web.sinks import SinkSummary, sink_answers
 
 MAX_WORST = 25
 MAX_CHANGED = 100
+LATE_INTERVALS = 3
+"""How many intervals may wait before a sink is behind: one is always under way."""
+
+SinkStateName = Literal["starting", "well", "behind", "trouble"]
 
 
 class WorstGroup(NamedGroup):
@@ -38,6 +43,23 @@ class ChangedGroup(NamedGroup):
 
     before: Annotated[StatusName | None, Meta(description="The status before; null if the group is new")]
     since: Since
+
+
+class SinkSummary(Struct, rename={"class_name": "class", "delivered_ms": "delivered", "oldest_ms": "oldest"}):
+    """A sink and its deliveries; one interval is one sample of all lags."""
+
+    name: str
+    class_name: str
+    state: SinkStateName
+    interval: Annotated[float, Meta(description="Seconds between samples")]
+    points: Annotated[int, Meta(description="Points per interval")]
+    delivered_ms: Annotated[int | None, Meta(description="Time of the last delivered interval")]
+    waiting: Annotated[int, Meta(description="Intervals that are not delivered yet")]
+    waiting_bytes: int
+    oldest_ms: Annotated[int | None, Meta(description="Time of the oldest interval that is not delivered yet")]
+    dropped: Annotated[int, Meta(description="Intervals dropped to make room, since the process started")]
+    refused: Annotated[int, Meta(description="Requests that the server refused, since the process started")]
+    trouble: Annotated[str, Meta(description="The last error; empty if there is none")]
 
 
 class Overview(Struct):
@@ -101,7 +123,7 @@ def _worst(index: Index) -> list[WorstGroup]:
             totallag=int(lag[row]),
             growth=None if np.isnan(growth[row]) else round(float(growth[row]), 2),
             since=int(columns["since_ms"][row]),
-            partition_status=status_name(partition["status"]),
+            partition_status=Status(partition["status"]).name,
             reason=snapshot.reason(partition),
         )
         for row, partition in zip(rows, partitions, strict=True)
@@ -124,3 +146,29 @@ def _changed(index: Index, now_ms: int) -> list[ChangedGroup]:
         )
         for row in rows.tolist()
     ]
+
+
+def sinks(api: Api, request: Request) -> Response:
+    """Get the status of every sink: what is delivered, what waits, and the last error."""
+    return success(request, "sinks returned", sinks=sink_answers(api.config))
+
+
+def sink_answers(config: Config) -> list[SinkSummary]:
+    """The status of every configured sink."""
+    answers = []
+    for name, sink in sorted(config.sinks.items()):
+        status = read_status(config.pipeline.data_dir, name) or SinkStatus(name, sink.class_name)
+        given = {"name": name, "class_name": sink.class_name, "interval": sink.interval}
+        answers.append(to_answer(SinkSummary, status, state=state_of(status, sink), **given))
+    return answers
+
+
+def state_of(status: SinkStatus, sink: Sink) -> SinkStateName:
+    """The state of a sink in one word: starting, well, behind or trouble."""
+    if status.noted_ms == 0:
+        return "starting"
+    if status.trouble:
+        return "trouble"
+    # A lake collects several intervals on purpose.
+    collected = round(sink.write_interval / sink.interval) if isinstance(sink, LakeSink) else 0
+    return "behind" if status.waiting > LATE_INTERVALS + collected else "well"

@@ -1,20 +1,7 @@
 """Every path of the API in the order of the documentation, with the types of its answer."""
 
 from warren.snapshot.status import GroupStatus
-from warren.web import (
-    admin,
-    assets,
-    burrow,
-    config,
-    groups,
-    history,
-    incidents,
-    metrics,
-    overview,
-    silences,
-    sinks,
-    topics,
-)
+from warren.web import admin, assets, burrow, config, groups, history, incidents, metrics, overview, silences, topics
 from warren.web.api import Api
 from warren.web.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.go_json import dumps
@@ -72,7 +59,7 @@ ROUTES: Routes = {
     "/v3/notifiers": _get(
         incidents.notifiers, {"duty": incidents.LeadershipSummary, "notifiers": list[incidents.NotifierSummary]}
     ),
-    "/v3/sinks": _get(sinks.sinks, {"sinks": list[sinks.SinkSummary]}),
+    "/v3/sinks": _get(overview.sinks, {"sinks": list[overview.SinkSummary]}),
     "/v3/kafka": _get(burrow.clusters, {"clusters": list[str]}, is_cached=True, is_fast=True),
     _CLUSTER: _get(config.cluster, {"module": MODULES["cluster"]}, is_cached=True, is_fast=True),
     f"{_CLUSTER}/lag": _get(

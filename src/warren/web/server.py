@@ -98,7 +98,7 @@ async def serve(
     data_dir = config.pipeline.data_dir
     follower = IndexFollower(data_dir)
     api = Api(config, follower, RequestQueue(data_dir))
-    app = App(api, Guard.of(config), config.general.access_control_allow_origin)
+    app = App(api, Guard(config.auth.entries if config.auth else None), config.general.access_control_allow_origin)
     listeners = [_Listener(_settings(app, config, server)) for server in config.listeners.values()]
     # The first answers are those of a snapshot, if there is one.
     follower.poll()
