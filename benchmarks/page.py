@@ -19,7 +19,7 @@ from benchmarks.snapshots import record
 from tests.kit.browsers import a_browser
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
 from warren.history.write import HistoryWriter
-from warren.web.process import WebServer
+from warren.web.server import WebServer
 
 TURNS = 5
 TYPED = "billing-service-004242"

@@ -28,7 +28,7 @@ from benchmarks.snapshots import INTERVALS, record
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
-from warren.web import asgi, process
+from warren.web import asgi, server
 
 
 def main() -> None:
@@ -167,7 +167,7 @@ class Served:
 def _serve(config: Config, connection: Connection, is_cached: bool) -> None:
     if not is_cached:
         asgi.MAX_CACHE_BYTES = 0
-    process.serve_alone(config, connection.send)
+    server.serve_alone(config, connection.send)
 
 
 if __name__ == "__main__":

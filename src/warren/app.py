@@ -27,7 +27,7 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.offsets_topic import offsets_topics
 from warren.spark.session import start_session
-from warren.web.process import WebServer
+from warren.web.server import WebServer
 
 log = logging.getLogger(__name__)
 

@@ -174,7 +174,7 @@ def _settings(options: argparse.Namespace) -> "Config":
 
 
 def _serve(options: argparse.Namespace) -> None:
-    from warren.web.process import serve_alone
+    from warren.web.server import serve_alone
 
     serve_alone(_settings(options))
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TextIO
 
 import msgspec
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Evidence, Limits, Reason, judge
@@ -42,19 +42,15 @@ class Case(msgspec.Struct):
         lengths = [len(self.offsets), len(self.times_ms), len(self.lags)]
         if len(set(lengths)) > 1:
             raise ValueError(f"offsets, times_ms and lags differ in length: {', '.join(map(str, lengths))}")
+        # Only the newest commits are in the window.
+        for name in ("offsets", "times_ms", "lags"):
+            setattr(self, name, getattr(self, name)[-self.intervals :])
 
     def facts(self) -> Facts:
-        """The numbers behind the verdict, of the newest commits only."""
-        return Facts(
-            offsets=self.offsets[-self.intervals :],
-            times_ms=self.times_ms[-self.intervals :],
-            lags=self.lags[-self.intervals :],
-            current_lag=self.current_lag,
-            now_ms=self.now_ms,
-            intervals=self.intervals,
-            minimum_complete=self.minimum_complete,
-            allowed_lag=self.allowed_lag,
-        )
+        """The numbers behind the verdict."""
+        numbers = structs.asdict(self)
+        del numbers["recent_heads"]
+        return Facts(**numbers)
 
 
 def evaluate_file(path: str, defaults: Mapping[str, float | None]) -> int:
@@ -117,24 +113,23 @@ def _judge_alike(cases: list[Case], intervals: int, limits: Limits) -> Iterator[
         trend_floor=np.full(len(cases), UNKNOWN, dtype=np.float64),
     )
     now_ms = np.zeros(len(cases), dtype=np.int64)
-    all_facts = [case.facts() for case in cases]
-    for row, facts in enumerate(all_facts):
-        now_ms[row] = facts.now_ms
-        windows.count[row] = count = len(facts.offsets)
+    for row, case in enumerate(cases):
+        now_ms[row] = case.now_ms
+        windows.count[row] = count = len(case.offsets)
         first = intervals - count
-        windows.offset[row, first:] = facts.offsets
-        windows.time_ms[row, first:] = facts.times_ms
+        windows.offset[row, first:] = case.offsets
+        windows.time_ms[row, first:] = case.times_ms
         windows.order[row, first:] = range(count)
         for lags in (windows.lag, windows.lag_low, windows.lag_high):
-            lags[row, first:] = [UNKNOWN if lag is None else lag for lag in facts.lags]
-        evidence.current_lag[row] = UNKNOWN if facts.current_lag is None else facts.current_lag
-        evidence.recent_head[row] = min(cases[row].recent_heads or (), default=UNKNOWN)
+            lags[row, first:] = [UNKNOWN if lag is None else lag for lag in case.lags]
+        evidence.current_lag[row] = UNKNOWN if case.current_lag is None else case.current_lag
+        evidence.recent_head[row] = min(case.recent_heads or (), default=UNKNOWN)
     verdicts = judge(windows, evidence, now_ms, limits)
-    for row, facts in enumerate(all_facts):
+    for row, case in enumerate(cases):
         yield {
             "status": Status(int(verdicts.status[row])).name,
             "complete": round(float(verdicts.complete[row]), 6),
-            "reason": explain(Reason(int(verdicts.reason[row])), facts),
+            "reason": explain(Reason(int(verdicts.reason[row])), case.facts()),
         }
 
 

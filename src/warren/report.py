@@ -18,7 +18,7 @@ from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import NoSnapshot, WarrenError
-from warren.snapshot.reader import Snapshot, newest_snapshot, status_name
+from warren.snapshot.reader import Snapshot, newest_snapshot
 from warren.snapshot.schemas import Row
 
 COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
@@ -96,7 +96,7 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
 
 def _status(code: int, snapshot: Snapshot, cluster: str) -> Text:
     state = snapshot.manifest.clusters.get(cluster)
-    name = status_name(code)
+    name = Status(code).name
     if state is not None and state.unknown_since_ms is not None:
         age = format_duration(snapshot.manifest.now_ms - state.unknown_since_ms)
         return Text(f"unknown for {age} (was {name})", style="magenta")
@@ -117,7 +117,7 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
     names = ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why")
     table = _table(names, {"partition", "lag", "committed", "head"})
     for partition in partitions.to_pylist():
-        name, age_ms = status_name(partition["status"]), snapshot.manifest.now_ms - partition["end_ms"]
+        name, age_ms = Status(partition["status"]).name, snapshot.manifest.now_ms - partition["end_ms"]
         numbers = [partition[column] for column in ("current_lag", "committed_offset", "head")]
         table.add_row(
             Text(partition["topic"]),
@@ -139,8 +139,8 @@ def group_json(snapshot: Snapshot, row: Row) -> dict[str, object]:
     state = snapshot.manifest.clusters.get(row["cluster"])
     return {
         **{key: value for key, value in row.items() if key not in hidden},
-        "status": status_name(row["status"]),
-        "worst_status": status_name(row["worst_status"]),
+        "status": Status(row["status"]).name,
+        "worst_status": Status(row["worst_status"]).name,
         "unknown_since_ms": state.unknown_since_ms if state else None,
     }
 
@@ -151,7 +151,7 @@ def partition_json(snapshot: Snapshot, row: Row) -> dict[str, object]:
     for key in ("lags", "lags_low", "lags_high"):
         plain[key] = [None if lag == UNKNOWN else lag for lag in row[key]]
     rule = Reason(row["reason"]).name
-    return {**plain, "status": status_name(row["status"]), "rule": rule, "reason": snapshot.reason(row)}
+    return {**plain, "status": Status(row["status"]).name, "rule": rule, "reason": snapshot.reason(row)}
 
 
 def print_rows(rows: pa.Table, output_format: str) -> None:

@@ -20,9 +20,10 @@ from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
 from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.kafka.records.commits import RecordKind, decode_keys
-from warren.snapshot.reader import Snapshot, status_name
+from warren.snapshot.reader import Snapshot
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -119,7 +120,7 @@ def test_from_latest_a_silent_group_is_known_by_what_the_broker_holds(started: S
     assert {partition: row["current_lag"] for partition, row in rows.items()} == {0: 100, 1: 0}
     for row in rows.values():
         assert row["offsets"] == []
-        assert (status_name(row["status"]), Reason(row["reason"])) == ("OK", Reason.NO_COMMITS)
+        assert (Status(row["status"]).name, Reason(row["reason"])) == ("OK", Reason.NO_COMMITS)
 
 
 def test_from_latest_nothing_older_than_the_start_is_read(started: Started) -> None:
@@ -142,7 +143,7 @@ def test_a_start_raises_no_false_alarm(started: Started) -> None:
     rows = {key: row for key, row in started.first.partitions.items() if key[0] in ("earliest", "latest", "lists")}
     assert rows
     for key, row in rows.items():
-        assert status_name(row["status"]) == "OK", key
+        assert Status(row["status"]).name == "OK", key
         assert all(lag == UNKNOWN for lag in row["lags"]), key
 
 
@@ -205,8 +206,8 @@ def test_a_topic_that_is_deleted_and_made_again_starts_anew(started: Started) ->
     again = [(s.manifest.now_ms, row) for s in started.record.seen if (row := s.partitions.get(at))]
     # On a slow machine the one commit may come to be older than the recent past; then, and only then, it has stopped.
     is_fresh = [now_ms - row["end_ms"] <= RECENT_MS for now_ms, row in again]
-    assert {status_name(row["status"]) for (_, row), fresh in zip(again, is_fresh, strict=True) if fresh} == {"OK"}
-    assert {status_name(row["status"]) for _, row in again} <= {"OK", "STOP"}, "going back to 4 is no rewind"
+    assert {Status(row["status"]).name for (_, row), fresh in zip(again, is_fresh, strict=True) if fresh} == {"OK"}
+    assert {Status(row["status"]).name for _, row in again} <= {"OK", "STOP"}, "going back to 4 is no rewind"
 
 
 def test_an_open_transaction_that_holds_back_the_offsets_topic_is_shown(started: Started) -> None:

@@ -19,9 +19,8 @@ from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.requests import RequestQueue
-from warren.web.api import Api
-from warren.web.index_follower import IndexFollower
-from warren.web.process import WebServer
+from warren.web.api import Api, IndexFollower
+from warren.web.server import WebServer
 
 CLUSTERS = ("one", "two")
 ODD_NAMES = ("a+b c", "billing/eu", "groß✓", "100%2Fsure", "<b>&'", 'say "hi"\\\nbye', "..", "?x=1#y", "{}", "*")

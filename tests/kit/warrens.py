@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from warren.domain.rules import Reason
+from warren.domain.status import Status
 from warren.errors import SnapshotError
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.reader import Snapshot, status_name
+from warren.snapshot.reader import Snapshot
 from warren.snapshot.store import Store
 
 T = TypeVar("T")
@@ -221,13 +222,13 @@ class Seen:
     def verdicts(self, cluster: str, group: str) -> set[str]:
         """The statuses of a group's partitions; empty when the group is not known."""
         return {
-            status_name(row["status"]) for (c, g, _, _), row in self.partitions.items() if (c, g) == (cluster, group)
+            Status(row["status"]).name for (c, g, _, _), row in self.partitions.items() if (c, g) == (cluster, group)
         }
 
     def why(self, cluster: str, group: str) -> list[str]:
         """Each partition of a group with what decided its verdict, for the words of a failed assertion."""
         return [
-            f"#{self.manifest.sequence} {topic}/{partition} {status_name(row['status'])} "
+            f"#{self.manifest.sequence} {topic}/{partition} {Status(row['status']).name} "
             f"{Reason(row['reason']).name} now {self.manifest.now_ms} head {row['head']} lag {row['current_lag']} "
             f"offsets {row['offsets']} times {row['times_ms']} "
             f"lags {list(zip(row['lags_low'], row['lags'], row['lags_high'], strict=True))}"

@@ -14,7 +14,7 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import CorruptSnapshot, NoSnapshot
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.manifest import File
-from warren.snapshot.reader import Snapshot, newest_snapshot, status_name
+from warren.snapshot.reader import Snapshot, newest_snapshot
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 
 TRIGGER = 10_000
@@ -149,7 +149,3 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path) -> None:
     cycles.store.publish(replace(cycles.manifest(), format=99))
     with pytest.raises(CorruptSnapshot, match="format 99"):
         newest_snapshot(tmp_path)
-
-
-def test_status_names() -> None:
-    assert [status_name(n) for n in range(7)] == ["NOTFOUND", "OK", "WARN", "ERR", "STOP", "STALL", "REWIND"]

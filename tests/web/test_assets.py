@@ -119,11 +119,11 @@ def test_files_are_compressed_for_clients_that_accept_gzip(guarded: Client) -> N
 def test_without_its_files_the_page_says_how_to_build_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "files", dict)
     api = new_api(server_config(tmp_path))
-    answer = assets.home(api, Request("GET", "/", {}))
+    answer = assets.home(api, Request("/", {}))
     assert (answer.status, answer.content_type) == (200, "text/html; charset=utf-8")
     assert b"make dashboard" in bytes(answer.body)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="file not found"):
-        assets.asset(api, Request("GET", "/assets/icon.svg", {"asset": "icon.svg"}))
+        assets.asset(api, Request("/assets/icon.svg", {"asset": "icon.svg"}))
 
 
 def test_the_page_about_the_api_loads_nothing_from_other_hosts(tmp_path: Path) -> None:

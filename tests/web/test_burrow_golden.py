@@ -21,7 +21,7 @@ from warren.config.http import HttpServer
 from warren.config.kafka import ClientProfile, Cluster, Consumer
 from warren.config.load import Config
 from warren.config.pipeline import Evaluator, Pipeline
-from warren.web.process import WebServer
+from warren.web.server import WebServer
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVERS = ("127.0.0.1:19092",)

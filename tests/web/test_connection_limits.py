@@ -15,7 +15,7 @@ import pytest
 from tests.kit.plans import Commit
 from tests.kit.servers import Client, Town, group_path, read_to_end, server_config, to_got, within
 from warren.config import HttpServer
-from warren.web.process import WebServer
+from warren.web.server import WebServer
 
 TIMEOUT_S = 1
 HEAD = b"GET /burrow/admin HTTP/1.1\r\nHost: warren\r\n"

@@ -19,7 +19,7 @@ from warren.config.security import Auth, Tls, parse_entries
 from warren.errors import WarrenError
 from warren.snapshot.manifest import Position, Source
 from warren.snapshot.requests import RequestKind, RequestQueue
-from warren.web.process import WebServer
+from warren.web.server import WebServer
 
 
 @pytest.fixture(scope="module")

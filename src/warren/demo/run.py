@@ -24,9 +24,10 @@ from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair,
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import WorkloadThread, stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
+from warren.domain.status import Status
 from warren.errors import DemoError, NoSnapshot, SnapshotError
 from warren.report import groups_table, open_snapshot, worst_first
-from warren.snapshot.reader import Snapshot, status_name
+from warren.snapshot.reader import Snapshot
 
 DEFAULT_PORT = 8000
 _FIRST_VERDICTS_TIMEOUT_S = 300.0
@@ -110,7 +111,7 @@ def _show(console: Console, live: Live | None, snapshot: Snapshot, last: dict[st
         live.update(groups_table(snapshot, groups), refresh=True)
         return last
     rows = groups.to_pylist()
-    statuses = {row["group"]: status_name(row["worst_status"]) for row in rows}
+    statuses = {row["group"]: Status(row["worst_status"]).name for row in rows}
     for row, worst in zip(rows, snapshot.worst(rows), strict=True):
         name = row["group"]
         if last.get(name) != statuses[name]:

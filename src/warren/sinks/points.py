@@ -65,7 +65,7 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
     measurements = []
     if sink.detail != "group":
         measurements.append(_topics(snapshot, sink))
-    partitions = snapshot.partitions(_COLUMNS, as_codes=True)
+    partitions = snapshot.partitions(_COLUMNS)
     if sink.detail == "partition":
         measurements.append(_partitions(_wanted(partitions, snapshot.manifest, sink)))
     groups = _with_sums(snapshot.groups(), snapshot, partitions)

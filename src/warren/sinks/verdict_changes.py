@@ -123,7 +123,7 @@ def _details(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[str | pa.Strin
     """The numbers of groups, and the worst partition of each."""
     groups = snapshot.groups().take(pa.array(rows)).combine_chunks()
     worst_rows = snapshot.partition_rows(groups, "worst_row")
-    worst = snapshot.partitions(_PARTITION_COLUMNS, as_codes=True).take(pa.array(worst_rows)).combine_chunks()
+    worst = snapshot.partitions(_PARTITION_COLUMNS).take(pa.array(worst_rows)).combine_chunks()
     lag = np.asarray(worst["current_lag"])
     numbers = {"since": "since_ms", "total_lag": "totallag", "max_lag": "maxlag", "partition_count": "partitions"}
     return [

@@ -102,11 +102,6 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Records of its offsets topics that are committed but not read yet."""
         return sum(position.backlog for position in self.positions())
 
-    @property
-    def left_to_catch_up(self) -> int:
-        """Records still to be read up to where its offsets topics ended at the start."""
-        return sum(position.left_to_catch_up for position in self.positions())
-
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that a reader, or a writer after a restart, needs to know."""
@@ -141,7 +136,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def left_to_catch_up(self) -> int:
         """Records still to be read, over all clusters, before every group can be judged."""
-        return sum(cluster.left_to_catch_up for cluster in self.clusters.values())
+        positions = (position for cluster in self.clusters.values() for position in cluster.positions())
+        return sum(position.left_to_catch_up for position in positions)
 
     def unknown_clusters(self) -> list[str]:
         """The clusters that cannot be judged."""
@@ -152,6 +148,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         named = [f for bucket in self.buckets for f in (bucket.partitions, bucket.groups)]
         named += [f for sample in self.heads for f in (sample.heads, sample.layout)]
         return named
+
+
+NO_MANIFEST = Manifest(0, None, 0, 0, 0, 0.0, 0, 0, buckets=(), heads=(), clusters={})
+"""What there is before the first snapshot: all numbers are zero."""
 
 
 class _AnyFormat(msgspec.Struct):

@@ -13,7 +13,6 @@ from warren.domain.arrays import Ints
 from warren.domain.buckets import bucket_of
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Reason
-from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import File, HeadSample, Manifest
 from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS, Row
@@ -34,26 +33,20 @@ class Snapshot:
 
     def groups(self) -> pa.Table:
         """All groups of all clusters, with the index of their bucket."""
-        tables = []
-        for index, bucket in enumerate(self.manifest.buckets):
-            table = _plain(self.store.read_parquet(bucket.groups))
-            tables.append(table.append_column("bucket", pa.array([index] * table.num_rows, pa.int32())))
-        if tables:
-            return pa.concat_tables(tables)
-        return GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
+        tables = [GROUPS.empty_table(), *(self.store.read_parquet(bucket.groups) for bucket in self.manifest.buckets)]
+        bucket = np.repeat(np.arange(-1, len(tables) - 1, dtype=np.int32), [table.num_rows for table in tables])
+        return pa.concat_tables(map(_plain, tables)).append_column("bucket", pa.array(bucket))
 
-    def partitions(self, columns: Sequence[str] | None = None, *, as_codes: bool = False) -> pa.Table:
+    def partitions(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All partitions of all groups, or only some of their columns, which saves reading the windows.
 
-        With `as_codes`, names stay dictionary-encoded, with one dictionary per column.
+        Names are dictionary-encoded, with one dictionary per column.
         """
         names = list(columns) if columns else None
         tables = [self.store.read_parquet(bucket.partitions, names) for bucket in self.manifest.buckets]
         if not tables:
             return PARTITIONS.empty_table().select(names or PARTITIONS.names)
-        if as_codes:
-            return pa.concat_tables(tables).unify_dictionaries()
-        return pa.concat_tables([_plain(table) for table in tables])
+        return pa.concat_tables(tables).unify_dictionaries()
 
     def partition_rows(self, groups: pa.Table, column: str) -> Ints:
         """Rows of `partitions`, from a column of groups that counts within the file of their bucket."""
@@ -154,11 +147,6 @@ def _topic_row(layout: pa.Table, cluster: str, topic: str) -> Row | None:
 def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A key per group that is unique over all clusters."""
     return pc.binary_join_element_wise(cluster, group, "\0")
-
-
-def status_name(code: int) -> str:
-    """Burrow's name for a status code."""
-    return Status(code).name
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -22,6 +22,12 @@ LogLevel = Literal["trace", "debug", "info", "warn", "warning", "error", "fatal"
 """The levels that can be set."""
 
 
+class LogLevelBody(msgspec.Struct):
+    """The level to be set."""
+
+    level: LogLevel
+
+
 def alive(_api: Api, _request: Request) -> Response:
     """Tell that the server is running."""
     return Response(200, b"GOOD", TEXT)

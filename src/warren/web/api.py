@@ -1,21 +1,64 @@
-"""What the endpoints answer from: the configuration, the newest snapshot and the queue of requests to the pipeline."""
+"""What the endpoints answer from: the configuration, the newest snapshot and the queue of requests to the pipeline.
 
+The index of each snapshot is built in a thread of its own and replaces the one before at once.
+"""
+
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from warren.config import Config
 from warren.domain.reasons import format_duration
 from warren.errors import RequestError
+from warren.history.recent import RecentReader
+from warren.snapshot.follower import SnapshotFollower
+from warren.snapshot.manifest import NO_MANIFEST
 from warren.snapshot.reader import Snapshot
-from warren.snapshot.requests import RequestQueue
+from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
+from warren.snapshot.store import Store
 from warren.web.http import Request
-from warren.web.index import Index
-from warren.web.index_follower import IndexFollower
+from warren.web.index import Index, build_index
 
+log = logging.getLogger(__name__)
+
+POLL_S = 0.2
 LATE_AFTER_TRIGGERS = 3
 """How many triggers, or cycles if those take longer, a snapshot may be old."""
+
+
+class IndexFollower(SnapshotFollower):
+    """Holds the index of the newest snapshot."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(
+            "index", Store(data_dir), self._load, version=self._index_version, poll_s=POLL_S, retry_s=POLL_S
+        )
+        self._requests = RequestQueue(data_dir)
+        self._recent = RecentReader(data_dir)
+        self.index: Index = build_index(Snapshot(self.store, NO_MANIFEST))
+
+    def _load(self, snapshot: Snapshot) -> None:
+        began = time.monotonic()
+        # Answers already leave out the groups whose deletion the pipeline has not carried out yet.
+        done = {request.id for request in snapshot.manifest.requests}
+        hidden = {(request.cluster, request.group) for request in self._deletions() if request.id not in done}
+        # The first answers do not wait for the history of the last hour: the next poll adds it.
+        recent_of = self._recent.advance if self.index.snapshot.is_judged else None
+        index = build_index(snapshot, hidden, recent_of)
+        index.status_json.warm_up(self.index.status_json)
+        self.index = index
+        if recent_of:
+            took_ms = (time.monotonic() - began) * 1000
+            log.debug("snapshot %d indexed in %.0f ms", snapshot.manifest.sequence, took_ms)
+
+    def _index_version(self) -> Hashable:
+        return self.index.snapshot.is_judged, frozenset(request.id for request in self._deletions())
+
+    def _deletions(self) -> list[PipelineRequest]:
+        pending = self._requests.pending()
+        return [request for request in pending if request.kind is RequestKind.DELETE and request.topic is None]
 
 
 @dataclass(frozen=True)
@@ -44,9 +87,9 @@ class Api:
         return request.params["cluster"]
 
 
-def not_ready(snapshot: Snapshot | None, now_ms: int) -> str | None:
+def not_ready(snapshot: Snapshot, now_ms: int) -> str | None:
     """Why the newest snapshot is not to be relied on, after Burrow's word for it; None if it is."""
-    if snapshot is None:
+    if not snapshot.is_judged:
         return "STARTING\nno snapshot yet: the first cycle has not ended, or the pipeline does not run\n"
     manifest = snapshot.manifest
     pace_ms = max(manifest.trigger_ms, sum(manifest.cycle_ms.values()))

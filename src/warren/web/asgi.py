@@ -124,7 +124,7 @@ class App:
             if denied is not None:
                 return denied
             body = await _read_body(receive) if method in ("POST", "PUT") else b""
-            request = Request(method, path, params, _parse_query(scope["query_string"]), headers, body)
+            request = Request(path, params, _parse_query(scope["query_string"]), headers, body)
             return await self._call(handler, request, scope["raw_path"], is_plain=not scope["query_string"])
         except RequestError as failure:
             return error(path, failure.status, str(failure))
@@ -197,7 +197,7 @@ def _resolve(url: bytes) -> tuple[Handler, Request]:
     match = _ROUTER.find(split_path(path))
     if match is None:
         raise RequestError("not found", 404)
-    return ROUTES[match[0]]["GET"], Request("GET", unquote(path), match[1])
+    return ROUTES[match[0]]["GET"], Request(unquote(path), match[1])
 
 
 def _take(parts: Parts) -> list[bytes | memoryview]:

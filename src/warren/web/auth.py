@@ -5,23 +5,17 @@ import hmac
 from base64 import b64decode
 from collections.abc import Iterable
 
-from warren.config import Config
 from warren.config.security import Entry, Role, digest_of, identity
 
 __all__ = ["Guard", "Role", "user_of"]
 
 
 class Guard:
-    """Checks credentials against the entries of the auth file; an open guard gives everyone the admin role."""
+    """Checks credentials against the entries of the auth file; without such a file everyone has the admin role."""
 
-    def __init__(self, entries: Iterable[Entry], *, is_open: bool = False) -> None:
-        self._entries = tuple(entries)
-        self.is_open = is_open
-
-    @classmethod
-    def of(cls, config: Config) -> "Guard":
-        """The guard of a configuration: open if it has no authentication."""
-        return cls((), is_open=True) if config.auth is None else cls(config.auth.entries)
+    def __init__(self, entries: Iterable[Entry] | None) -> None:
+        self._entries = tuple(entries or ())
+        self.is_open = entries is None
 
     def role_of(self, authorization: bytes | None) -> Role | None:
         """The role of the client that sent this header; None if it has none."""

@@ -1,21 +1,31 @@
 """Burrow's own paths: clusters, topics, and consumer groups with their windows and verdicts."""
 
 import logging
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.requests import RequestKind
 from warren.snapshot.status import Slot
-from warren.web.answers.groups import PartitionWindow
 from warren.web.api import Api
 from warren.web.go_json import dumps
 from warren.web.http import HOST, Request, RequestInfo, Response, known, success
 from warren.web.status_json import group_status, not_found
 
 log = logging.getLogger(__name__)
+
+
+class PartitionWindow(Struct, rename={"current_lag": "current-lag"}):
+    """The window of a group's commits to a partition."""
+
+    offsets: Annotated[list[Slot | None], Meta(description="Oldest first; null where the window is not filled")]
+    owner: str
+    client_id: str
+    current_lag: int
+
 
 _NO_WINDOW = PartitionWindow([], "", "", 0)
 
@@ -56,15 +66,12 @@ def consumers(api: Api, request: Request) -> Response:
 def consumer(api: Api, request: Request) -> Response:
     """Get the windows of a group."""
     index, cluster, group = api.index, request.params["cluster"], request.params["consumer"]
-    group_row = index.group_row(cluster, group)
-    stored = index.snapshot.group(cluster, group) if index.snapshot and group_row is not None else None
-    if index.snapshot is None or group_row is None or stored is None:
-        raise RequestError("cluster or consumer not found", 404)
+    _, partitions = index.read_group(cluster, group)
     # Partitions of these topics that the group never committed to are listed as well.
-    partitions = index.topic_sizes(group_row)
+    sizes = index.topic_sizes(index.groups[cluster][group])
     topics: dict[str, list[PartitionWindow]] = {}
-    for row in stored[1].to_pylist():
-        windows = topics.setdefault(row["topic"], [_NO_WINDOW] * partitions.get(row["topic"], 0))
+    for row in partitions.to_pylist():
+        windows = topics.setdefault(row["topic"], [_NO_WINDOW] * sizes.get(row["topic"], 0))
         windows.extend([_NO_WINDOW] * (row["partition"] + 1 - len(windows)))
         windows[row["partition"]] = _window(row, index.snapshot.manifest.intervals)
     return success(request, "consumer detail returned", topics=topics)

@@ -14,10 +14,6 @@ FastAnswer = Callable[[bytes], tuple[bytes, bytes] | None]
 """Gives the whole response to a GET, in two parts between which headers go; None if it has to go through ASGI."""
 
 
-class _HeadTooLargeError(Exception):
-    pass
-
-
 class LimitedConnection(HttpToolsProtocol):
     """A connection that is closed if its client is too slow or sends too much."""
 
@@ -53,7 +49,7 @@ class LimitedConnection(HttpToolsProtocol):
         # A head that came in one piece has not been checked yet.
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._head_bytes = MAX_HEAD_BYTES + 1
-            raise _HeadTooLargeError
+            raise ValueError("the request head is too large")
         if self._may_be_fast() and (answer := self.fast_answer(self.url)) is not None:
             self._is_answered = True
             lines = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])

@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from warren.domain.arrays import Ints
 from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
-from warren.snapshot.reader import Snapshot, status_name
-from warren.web.answers.clusters import ClusterSummary
-from warren.web.answers.groups import GroupColumns, GroupExplanation, PartitionExplanation
+from warren.snapshot.reader import Snapshot
+from warren.snapshot.status import Complete, Slot, StatusName, TimeMs
 from warren.web.api import Api
 from warren.web.burrow import window_slots
 from warren.web.go_json import dumps, to_number
@@ -32,6 +31,45 @@ _LAG_PARAMETERS = ("status", "group", "partitions", "limit", "after")
 _STATUS_NAMES = [status.name for status in Status]
 
 
+Since = Annotated[int, Meta(description="When the status began, in milliseconds since 1970")]
+UnknownSince = Annotated[int | None, Meta(description="Since when the cluster cannot be judged; null if it can")]
+Growth = Annotated[float | None, Meta(description="Growth of the lag in messages per second; null if unknown")]
+Head = Annotated[int | None, Meta(description="Log end offset; null if unknown")]
+LogStart = Annotated[int | None, Meta(description="First offset of the log; null if unknown")]
+StatusCounts = dict[StatusName, int]
+GroupCounts = Annotated[StatusCounts, Meta(description="Number of groups by status")]
+WorstStatus = Annotated[StatusName, Meta(description="The most severe status of its groups")]
+_CLUSTER_NAMES = {"worst_status": "status", "groups_by_status": "groups", "partitions_by_status": "partitions"}
+_STATE_NAMES = {"unknown_since_ms": "unknown_since", "error": "error_message", "is_catching_up": "catching_up"}
+
+
+class NamedGroup(Struct):
+    """A group and its status."""
+
+    cluster: str
+    group: str
+    status: StatusName
+
+
+class GroupColumns(Struct):
+    """Groups of all clusters; one list per column, one item per group."""
+
+    sequence: Annotated[int | None, Meta(description="The snapshot's number")]
+    judged_at: int | None
+    clusters: Annotated[list[str], Meta(description="Names of the clusters")]
+    cluster: Annotated[list[int], Meta(description="Positions in `clusters`")]
+    group: list[str]
+    status: list[StatusName]
+    totallag: list[int]
+    maxlag: list[int]
+    since: list[Since]
+    partitions: Annotated[list[int], Meta(description="Number of partitions")]
+    growth: list[Growth]
+    spark: Annotated[list[str], Meta(description="Lag of the last hour, one character from 0 to Z per point")]
+    seconds: Annotated[list[float | None] | None, Meta(description="Reserved for the lag in seconds")]
+    forecast: Annotated[list[float | None] | None, Meta(description="Reserved for the seconds until the lag is zero")]
+
+
 def all_groups(api: Api, request: Request) -> Response:
     """List all groups of all clusters, one list per column."""
     topic = request.last("topic")
@@ -46,12 +84,11 @@ def _all_columns(index: Index) -> CachedBody:
 
 def _columns(index: Index, topic: str = "") -> bytes:
     """The answer with every group, or with those that consume a topic."""
-    columns, recent, snapshot = index.group_columns, index.recent, index.snapshot
+    columns, recent, manifest = index.group_columns, index.recent, index.snapshot.manifest
     rows = index.group_rows_of(topic) if topic else np.arange(len(index.group_names))
-    now_ms = snapshot.manifest.now_ms if snapshot else 0
-    lag = columns["totallag"]
+    now_ms, lag = manifest.now_ms, columns["totallag"]
     groups = GroupColumns(
-        sequence=snapshot.manifest.sequence if snapshot else None,
+        sequence=manifest.sequence or None,
         judged_at=now_ms or None,
         clusters=index.clusters,
         cluster=index.group_cluster[rows].tolist(),
@@ -68,6 +105,20 @@ def _columns(index: Index, topic: str = "") -> bytes:
     )
     info = RequestInfo("/v3/groups", HOST)
     return dumps({"error": False, "message": "groups returned", "groups": groups, "request": info})
+
+
+class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
+    """A cluster as a whole; fields that are not required are missing until it is judged for the first time."""
+
+    name: str
+    worst_status: WorstStatus
+    totallag: int
+    groups_by_status: GroupCounts
+    partitions_by_status: Annotated[StatusCounts, Meta(description="Number of partitions by status")]
+    unknown_since_ms: UnknownSince | UnsetType = UNSET
+    error: Annotated[str | UnsetType | None, Meta(description="Why the cluster cannot be judged")] = UNSET
+    is_catching_up: Annotated[bool | UnsetType, Meta(description="Whether old commits are still being read")] = UNSET
+    judged_at: int | UnsetType | None = UNSET
 
 
 def cluster_lag(api: Api, request: Request) -> Response:
@@ -122,21 +173,46 @@ def _select(index: Index, cluster: str, request: Request) -> Ints:
 
 def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
     """A cluster as a whole: its status, its lag, and the numbers of groups and partitions by status."""
-    state = index.snapshot.manifest.clusters.get(cluster) if index.snapshot else None
-    if state is None or index.snapshot is None:
+    state = index.snapshot.manifest.clusters.get(cluster)
+    if state is None:
         return ClusterSummary(cluster, Status.NOTFOUND.name, 0, {}, {})
     return to_answer(ClusterSummary, state, name=cluster, judged_at=index.snapshot.manifest.now_ms)
+
+
+class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offset": "committed"}):
+    """A partition with the reason of its status."""
+
+    topic: str
+    partition: int
+    owner: str
+    client_id: str
+    status: StatusName
+    since_ms: Since
+    reason: str
+    committed_offset: Annotated[int | None, Meta(description="Last committed offset; null if none was seen")]
+    head: Head
+    log_start: LogStart
+    current_lag: Annotated[int | None, Meta(description="Lag behind the head; null if unknown")]
+    complete: Complete
+    window: Annotated[list[Slot] | UnsetType, Meta(description="Only if one partition is requested")] = UNSET
+
+
+class GroupExplanation(NamedGroup, rename={"since_ms": "since"}):
+    """A group with the reason of the status of each partition."""
+
+    since_ms: Since
+    judged_at: TimeMs
+    unknown_since: UnknownSince
+    totallag: int
+    partitions: list[PartitionExplanation]
 
 
 def explain(api: Api, request: Request) -> Response:
     """Get the reason for the verdict on each partition of a group."""
     cluster, group = request.params["cluster"], request.params["consumer"]
     number = request.integer("partition", MAX_PARTITION, minimum=0)
-    snapshot = api.index.snapshot
-    stored = snapshot.group(cluster, group) if snapshot and api.index.group_row(cluster, group) is not None else None
-    if snapshot is None or stored is None:
-        raise RequestError("cluster or consumer not found", 404)
-    row, partitions = stored
+    index = api.index
+    snapshot, (row, partitions) = index.snapshot, index.read_group(cluster, group)
     if "topic" in request.query:
         partitions = partitions.filter(pc.equal(partitions["topic"], request.last("topic")))
     if number is not None:
@@ -145,7 +221,7 @@ def explain(api: Api, request: Request) -> Response:
     explanation = to_answer(
         GroupExplanation,
         row,
-        status=status_name(row["status"]),
+        status=Status(row["status"]).name,
         judged_at=snapshot.manifest.now_ms,
         unknown_since=state.unknown_since_ms if state else None,
         partitions=[
@@ -168,3 +244,9 @@ def _explain_partition(snapshot: Snapshot, partition: dict[str, Any], *, has_win
         window=window_slots(partition) if has_window else UNSET,
         **{name: known(partition[name]) for name in ("committed_offset", "head", "log_start", "current_lag")},
     )
+
+
+def group_answer(index: Index, group_row: int) -> dict[str, str]:
+    """A group's names and status."""
+    cluster, group = index.group_key(group_row)
+    return {"cluster": cluster, "group": group, "status": Status(index.group_columns["status"][group_row]).name}

@@ -1,14 +1,52 @@
 """Lag and verdicts over time, from the built-in history."""
 
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.history.read import cluster_history, group_history
-from warren.web.answers.clusters import ClusterHistoryColumns, ClusterHistoryPoint
-from warren.web.answers.groups import GroupHistoryPoint
+from warren.snapshot.status import StatusName, TimeMs
 from warren.web.api import Api
-from warren.web.http import Request, Response, success
+from warren.web.groups import GroupCounts, Since, WorstStatus
+from warren.web.http import Request, Response, success, to_answer
 
 MAX_HOURS = 24 * 3_650
+
+
+class ClusterHistoryColumns(Struct):
+    """All clusters over time; one list per column, one item per cluster and time."""
+
+    time_ms: list[TimeMs]
+    cluster: list[str]
+    worst_status: Annotated[list[int], Meta(description="Burrow's status numbers")]
+    is_known: list[bool]
+    totallag: list[int]
+    groups_ok: list[int]
+    groups_warn: list[int]
+    groups_err: list[int]
+
+
+class ClusterHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "status", "is_known": "known"}):
+    """A cluster at one time."""
+
+    time_ms: TimeMs
+    worst_status: WorstStatus
+    is_known: Annotated[bool, Meta(description="Whether the cluster could be judged")]
+    totallag: int
+    groups: GroupCounts
+
+
+class GroupHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "worst", "since_ms": "since"}):
+    """A group at one time."""
+
+    time_ms: TimeMs
+    status: StatusName
+    worst_status: Annotated[StatusName, Meta(description="The most severe status of its partitions")]
+    since_ms: Since
+    totallag: int
+    maxlag: int
 
 
 def all_clusters(api: Api, request: Request) -> Response:
@@ -22,12 +60,11 @@ def cluster(api: Api, request: Request) -> Response:
     """Get the lag and the numbers of groups by verdict of a cluster over time."""
     rows = cluster_history(api.data_dir, api.cluster_of(request), _since_ms(api, request)).to_pylist()
     points = [
-        ClusterHistoryPoint(
-            row["time_ms"],
-            Status(row["worst_status"]).name,
-            row["is_known"],
-            row["totallag"],
-            {status: row[f"groups_{status.lower()}"] for status in ("OK", "WARN", "ERR")},
+        to_answer(
+            ClusterHistoryPoint,
+            row,
+            worst_status=Status(row["worst_status"]).name,
+            groups={status: row[f"groups_{status.lower()}"] for status in ("OK", "WARN", "ERR")},
         )
         for row in rows
     ]
@@ -40,11 +77,10 @@ def group(api: Api, request: Request) -> Response:
     rows = group_history(api.data_dir, cluster, group, _since_ms(api, request)).to_pylist()
     if not rows and api.index.group_row(cluster, group) is None:
         raise RequestError("cluster or consumer not found", 404)
-    points = []
-    for row in rows:
-        status, worst = Status(row["status"]).name, Status(row["worst_status"]).name
-        lags = row["totallag"], row["maxlag"]
-        points.append(GroupHistoryPoint(row["time_ms"], status, worst, row["since_ms"], *lags))
+    points = [
+        to_answer(GroupHistoryPoint, row, **{name: Status(row[name]).name for name in ("status", "worst_status")})
+        for row in rows
+    ]
     return success(request, "consumer history returned", history=points)
 
 

@@ -36,7 +36,6 @@ Fields = Mapping[str, Any]
 class Request:
     """An HTTP request; `params` are the {names} of its path, unescaped."""
 
-    method: str
     path: str
     params: Mapping[str, str]
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.arrays import Codes, Ints
+from warren.errors import RequestError
 from warren.history.recent import Recent, nothing_recent
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS
+from warren.snapshot.schemas import Row
 from warren.web.status_json import StatusJson
 from warren.web.topic_runs import TopicRuns, Topics, find_runs
 
@@ -38,7 +39,7 @@ class Index:
     groups, sorted by topic: a *row* is a partition's position.
     """
 
-    snapshot: Snapshot | None
+    snapshot: Snapshot
     clusters: list[str]
     groups: dict[str, dict[str, int]]
     """The group row of each group, by cluster and name."""
@@ -73,6 +74,13 @@ class Index:
     def group_key(self, group_row: int) -> tuple[str, str]:
         """The cluster and name of a group."""
         return self.clusters[self.group_cluster[group_row]], self.group_names[group_row].as_py()
+
+    def read_group(self, cluster: str, group: str) -> tuple[Row, pa.Table]:
+        """A group and its partitions from the snapshot's files, windows included."""
+        stored = None if self.group_row(cluster, group) is None else self.snapshot.group(cluster, group)
+        if stored is None:
+            raise RequestError("cluster or consumer not found", 404)
+        return stored
 
     def topic_sizes(self, group_row: int) -> dict[str, int]:
         """The topics of a group, and how many partitions are listed of each."""
@@ -116,14 +124,14 @@ class Index:
 
 
 def build_index(
-    snapshot: Snapshot | None,
+    snapshot: Snapshot,
     hidden: Collection[tuple[str, str]] = (),
     recent_of: Callable[[pa.StringArray, int], Recent] | None = None,
 ) -> Index:
-    """Load a snapshot without the `hidden` groups; the index of None is empty."""
-    groups, partitions, layout, heads = _tables(snapshot)
+    """Load a snapshot without the `hidden` groups."""
+    groups, partitions = snapshot.groups(), snapshot.partitions([*_NAME_COLUMNS, *_PARTITION_COLUMNS])
     order, rows = _sorted_rows(groups, snapshot, hidden)
-    groups = groups.take(pa.array(order))
+    groups, heads = groups.take(pa.array(order)), snapshot.heads()
     codes, names = _encode_names(partitions)
     columns = {name: partitions[name].to_numpy() for name in _PARTITION_COLUMNS}
     if rows.size != partitions.num_rows or not np.array_equal(rows, np.arange(rows.size)):
@@ -133,7 +141,7 @@ def build_index(
     first_row = np.concatenate([[0], np.cumsum(group_columns["partitions"])])
     clusters = sorted(set(pc.unique(groups["cluster"]).to_pylist()))
     group_cluster = pc.index_in(groups["cluster"], pa.array(clusters, pa.string())).to_numpy().astype(np.int32)
-    topics = _topics(layout)
+    topics = _topics(snapshot.topics())
     runs = find_runs(codes["topic"], columns["partition"], first_row, group_cluster, names["topic"], clusters, topics)
     partition_count = _sums(runs.listed, runs.first_of_group)
     complete_count = _sums((columns["complete"] == 1.0).astype(np.int64), first_row)
@@ -156,28 +164,18 @@ def build_index(
         topics=topics,
         heads=heads["head"].to_numpy(),
         log_starts=heads["log_start"].to_numpy(),
-        recent=recent_of(keys, snapshot.manifest.now_ms) if recent_of and snapshot else nothing_recent(keys),
+        recent=recent_of(keys, snapshot.manifest.now_ms) if recent_of else nothing_recent(keys),
     )
 
 
-def _tables(snapshot: Snapshot | None) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
-    """Groups, partitions, the layout of topics and heads."""
-    columns = [*_NAME_COLUMNS, *_PARTITION_COLUMNS]
-    if snapshot is None:
-        groups = GROUPS.empty_table().append_column("bucket", pa.array([], pa.int32()))
-        groups = groups.set_column(0, "cluster", pa.array([], pa.string()))
-        return groups, PARTITIONS.empty_table().select(columns), LAYOUT.empty_table(), HEADS.empty_table()
-    return snapshot.groups(), snapshot.partitions(columns, as_codes=True), snapshot.topics(), snapshot.heads()
-
-
-def _sorted_rows(groups: pa.Table, snapshot: Snapshot | None, hidden: Collection[tuple[str, str]]) -> tuple[Ints, Ints]:
+def _sorted_rows(groups: pa.Table, snapshot: Snapshot, hidden: Collection[tuple[str, str]]) -> tuple[Ints, Ints]:
     """The shown groups sorted by cluster and name, and their partition rows in that order."""
     order = pc.sort_indices(groups, [("cluster", "ascending"), ("group", "ascending")]).to_numpy().astype(np.int64)
     if hidden:
         names = zip(groups["cluster"].to_pylist(), groups["group"].to_pylist(), strict=True)
         is_hidden = np.fromiter((name in hidden for name in names), np.bool_, groups.num_rows)
         order = order[~is_hidden[order]]
-    first = snapshot.partition_rows(groups, "first_row")[order] if snapshot else order
+    first = snapshot.partition_rows(groups, "first_row")[order]
     size = groups["partitions"].to_numpy().astype(np.int64)[order]
     ends = np.cumsum(size)
     rows = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(first - (ends - size), size)

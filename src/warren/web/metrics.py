@@ -15,7 +15,7 @@ from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
 from warren.web.lag_metrics import LABEL_ESCAPES, Family, group_families, partition_families, topic_families
-from warren.web.sinks import sink_answers
+from warren.web.overview import sink_answers
 
 Labels = Mapping[str, str]
 Samples = Sequence[tuple[Labels, float]]
@@ -65,7 +65,7 @@ def _compress(parts: Iterator[bytes | memoryview]) -> Iterator[bytes | memoryvie
 
 
 def _cluster_families(index: Index, config: Config) -> Iterator[Family]:
-    states = index.snapshot.manifest.clusters if index.snapshot else {}
+    states = index.snapshot.manifest.clusters
     clusters = [({"cluster": name}, state) for name, state in states.items() if name in config.clusters]
     is_up = [(labels, int(state.is_judged)) for labels, state in clusters]
     yield _gauge("warren_cluster_up", "Whether a cluster answers and its groups are judged", is_up)
@@ -84,7 +84,7 @@ def _cluster_families(index: Index, config: Config) -> Iterator[Family]:
     ]
     backlog = [(labels, position.backlog) for labels, position in positions]
     yield _gauge("warren_offsets_backlog", "Records of an offsets partition that are not read yet", backlog)
-    held = [(labels, max(position.end - position.stable_end, 0)) for labels, position in positions]
+    held = [(labels, position.held_by_transactions) for labels, position in positions]
     help_text = "Records of an offsets partition that wait for an open transaction"
     yield _gauge("warren_offsets_held_by_transaction", help_text, held)
 
@@ -97,7 +97,7 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
     yield _gauge("warren_build_info", "Version of Warren", [({"version": __version__}, 1)])
     is_ready = not_ready(index.snapshot, now_ms) is None
     yield _gauge("warren_ready", "Whether the verdicts are caught up and up to date", [({}, int(is_ready))])
-    if index.snapshot is None:
+    if not index.snapshot.is_judged:
         return
     manifest = index.snapshot.manifest
     age_s = max(now_ms - manifest.now_ms, 0) / 1000

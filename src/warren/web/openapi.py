@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from warren import __version__
-from warren.web.admin import LogLevel
+from warren.web.admin import LogLevelBody
 from warren.web.groups import MAX_GROUPS, MAX_PARTITION, MAX_STARS
 from warren.web.history import MAX_HOURS
 from warren.web.http import JSON, Fields, Handler, RequestInfo, Routes, names_of
 from warren.web.incidents import DEFAULT_LIMIT, MAX_LIMIT, MAX_TIME_MS
-from warren.web.request_bodies import AcknowledgementBody, SilenceBody
+from warren.web.silences import AcknowledgementBody, SilenceBody
 
 _NAMES = {
     "cluster": "Name of a cluster",
@@ -70,14 +70,6 @@ _TEXTS = {
     "/": ("text/html",),
     "/assets/{asset}": ("text/javascript", "text/css", "image/svg+xml"),
 }
-
-
-class LogLevelBody(msgspec.Struct):
-    """The level to be set."""
-
-    level: LogLevel
-
-
 _COMPONENTS = "#/components/schemas"
 _ENVELOPE = {"error": bool, "message": str, "request": RequestInfo}
 """The fields of every JSON answer."""

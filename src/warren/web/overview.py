@@ -1,37 +1,101 @@
-"""All clusters at a glance: the first page of the dashboard."""
+"""All clusters and sinks at a glance: the first page of the dashboard."""
+
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta, Struct
 
+from warren.config import Config
+from warren.config.sinks import LakeSink, Sink
+from warren.delivery.sink_status import SinkStatus, read_status
 from warren.domain.status import Status
 from warren.history.recent import HOUR_MS
 from warren.incidents.store.reader import read_leadership
-from warren.snapshot.reader import status_name
-from warren.web.answers.clusters import ChangedGroup, LeadershipSummary, Overview, WorstGroup
+from warren.snapshot.status import StatusName, TimeMs
 from warren.web.api import Api, not_ready
-from warren.web.groups import cluster_summary
+from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, cluster_summary, group_answer
 from warren.web.http import Request, Response, success, to_answer
+from warren.web.incidents import LeadershipSummary
 from warren.web.index import Index
-from warren.web.sinks import sink_answers
 
 MAX_WORST = 25
 MAX_CHANGED = 100
+LATE_INTERVALS = 3
+"""How many intervals may wait before a sink is behind: one is always under way."""
+
+SinkStateName = Literal["starting", "well", "behind", "trouble"]
+
+
+class WorstGroup(NamedGroup):
+    """A group that is not OK, with its most severe partition."""
+
+    totallag: int
+    growth: Growth
+    since: Since
+    partition_status: StatusName
+    topic: str
+    partition: int
+    reason: str
+
+
+class ChangedGroup(NamedGroup):
+    """A group whose status has changed."""
+
+    before: Annotated[StatusName | None, Meta(description="The status before; null if the group is new")]
+    since: Since
+
+
+class SinkSummary(Struct, rename={"class_name": "class", "delivered_ms": "delivered", "oldest_ms": "oldest"}):
+    """A sink and its deliveries; one interval is one sample of all lags."""
+
+    name: str
+    class_name: str
+    state: SinkStateName
+    interval: Annotated[float, Meta(description="Seconds between samples")]
+    points: Annotated[int, Meta(description="Points per interval")]
+    delivered_ms: Annotated[int | None, Meta(description="Time of the last delivered interval")]
+    waiting: Annotated[int, Meta(description="Intervals that are not delivered yet")]
+    waiting_bytes: int
+    oldest_ms: Annotated[int | None, Meta(description="Time of the oldest interval that is not delivered yet")]
+    dropped: Annotated[int, Meta(description="Intervals dropped to make room, since the process started")]
+    refused: Annotated[int, Meta(description="Requests that the server refused, since the process started")]
+    trouble: Annotated[str, Meta(description="The last error; empty if there is none")]
+
+
+class Overview(Struct):
+    """All clusters at a glance."""
+
+    now: TimeMs
+    not_ready: Annotated[str | None, Meta(description="Why the verdicts are not current; null if they are")]
+    sequence: Annotated[int | None, Meta(description="The snapshot's number")]
+    judged_at: int | None
+    trigger_ms: Annotated[int | None, Meta(description="How often a cycle runs")]
+    cycle_ms: Annotated[int | None, Meta(description="How long the last cycle took")]
+    backlog: Annotated[int, Meta(description="Records of the offsets topics that are not read yet")]
+    rejects: Annotated[dict[str, int], Meta(description="Records that could not be decoded, by cluster")]
+    groups: int
+    partitions: int
+    clusters: list[ClusterSummary]
+    worst: list[WorstGroup]
+    changed: Annotated[list[ChangedGroup], Meta(description="Changes of the last hour, newest first")]
+    notifying: LeadershipSummary
+    sinks: list[SinkSummary]
 
 
 def overview(api: Api, request: Request) -> Response:
     """Get all clusters, the worst groups, the changes of the last hour and the state of the pipeline."""
     index, now_ms = api.index, api.clock_ms()
-    why = not_ready(index.snapshot, now_ms)
-    manifest = index.snapshot.manifest if index.snapshot else None
+    why, manifest = not_ready(index.snapshot, now_ms), index.snapshot.manifest
     leadership = read_leadership(api.data_dir, now_ms)
     answer = Overview(
         now=now_ms,
         not_ready=why.partition("\n")[2].strip() if why else None,
-        sequence=manifest.sequence if manifest else None,
-        judged_at=manifest.now_ms if manifest else None,
-        trigger_ms=manifest.trigger_ms if manifest else None,
-        cycle_ms=sum(manifest.cycle_ms.values()) if manifest else None,
-        backlog=manifest.backlog if manifest else 0,
-        rejects={name: sum(counts.values()) for name, counts in manifest.rejects.items()} if manifest else {},
+        sequence=manifest.sequence or None,
+        judged_at=manifest.now_ms or None,
+        trigger_ms=manifest.trigger_ms or None,
+        cycle_ms=sum(manifest.cycle_ms.values()) if index.snapshot.is_judged else None,
+        backlog=manifest.backlog,
+        rejects={name: sum(counts.values()) for name, counts in manifest.rejects.items()},
         groups=len(index.group_names),
         partitions=index.rows,
         clusters=[cluster_summary(index, name) for name in sorted(api.config.clusters)],
@@ -49,8 +113,6 @@ def _worst(index: Index) -> list[WorstGroup]:
     status, lag = columns["status"], columns["totallag"]
     bad = np.flatnonzero(status > int(Status.OK))
     rows = bad[np.lexsort((-lag[bad], -status[bad]))][:MAX_WORST].tolist()
-    if snapshot is None or not rows:
-        return []
     partitions = snapshot.worst([{name: int(columns[name][row]) for name in ("bucket", "worst_row")} for row in rows])
     growth = index.recent.growth(lag, snapshot.manifest.now_ms)
     return [
@@ -61,7 +123,7 @@ def _worst(index: Index) -> list[WorstGroup]:
             totallag=int(lag[row]),
             growth=None if np.isnan(growth[row]) else round(float(growth[row]), 2),
             since=int(columns["since_ms"][row]),
-            partition_status=status_name(partition["status"]),
+            partition_status=Status(partition["status"]).name,
             reason=snapshot.reason(partition),
         )
         for row, partition in zip(rows, partitions, strict=True)
@@ -86,7 +148,27 @@ def _changed(index: Index, now_ms: int) -> list[ChangedGroup]:
     ]
 
 
-def group_answer(index: Index, group_row: int) -> dict[str, str]:
-    """A group's names and status."""
-    cluster, group = index.group_key(group_row)
-    return {"cluster": cluster, "group": group, "status": Status(index.group_columns["status"][group_row]).name}
+def sinks(api: Api, request: Request) -> Response:
+    """Get the status of every sink: what is delivered, what waits, and the last error."""
+    return success(request, "sinks returned", sinks=sink_answers(api.config))
+
+
+def sink_answers(config: Config) -> list[SinkSummary]:
+    """The status of every configured sink."""
+    answers = []
+    for name, sink in sorted(config.sinks.items()):
+        status = read_status(config.pipeline.data_dir, name) or SinkStatus(name, sink.class_name)
+        given = {"name": name, "class_name": sink.class_name, "interval": sink.interval}
+        answers.append(to_answer(SinkSummary, status, state=state_of(status, sink), **given))
+    return answers
+
+
+def state_of(status: SinkStatus, sink: Sink) -> SinkStateName:
+    """The state of a sink in one word: starting, well, behind or trouble."""
+    if status.noted_ms == 0:
+        return "starting"
+    if status.trouble:
+        return "trouble"
+    # A lake collects several intervals on purpose.
+    collected = round(sink.write_interval / sink.interval) if isinstance(sink, LakeSink) else 0
+    return "behind" if status.waiting > LATE_INTERVALS + collected else "well"

@@ -1,30 +1,7 @@
 """Every path of the API in the order of the documentation, with the types of its answer."""
 
 from warren.snapshot.status import GroupStatus
-from warren.web import (
-    admin,
-    assets,
-    burrow,
-    config,
-    groups,
-    history,
-    incidents,
-    metrics,
-    overview,
-    silences,
-    sinks,
-    topics,
-)
-from warren.web.answers.clusters import (
-    ClusterHistoryColumns,
-    ClusterHistoryPoint,
-    ClusterSummary,
-    LeadershipSummary,
-    Overview,
-    SinkSummary,
-)
-from warren.web.answers.groups import GroupColumns, GroupExplanation, GroupHistoryPoint, PartitionWindow, TopicDetail
-from warren.web.answers.incidents import IncidentDetail, IncidentSummary, NotifierSummary, SilenceSummary
+from warren.web import admin, assets, burrow, config, groups, history, incidents, metrics, overview, silences, topics
 from warren.web.api import Api
 from warren.web.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.go_json import dumps
@@ -65,41 +42,44 @@ ROUTES: Routes = {
     "/docs": _get(assets.docs),
     "/": _get(assets.home),
     "/assets/{asset}": _get(assets.asset),
-    "/v3/overview": _get(overview.overview, {"overview": Overview}),
-    "/v3/groups": _get(groups.all_groups, {"groups": GroupColumns}),
-    "/v3/history": _get(history.all_clusters, {"history": ClusterHistoryColumns}),
-    "/v3/incidents": _get(incidents.incidents, {"incidents": list[IncidentSummary]}),
-    "/v3/incidents/{incident}": _get(incidents.incident, {"incident": IncidentDetail}),
+    "/v3/overview": _get(overview.overview, {"overview": overview.Overview}),
+    "/v3/groups": _get(groups.all_groups, {"groups": groups.GroupColumns}),
+    "/v3/history": _get(history.all_clusters, {"history": history.ClusterHistoryColumns}),
+    "/v3/incidents": _get(incidents.incidents, {"incidents": list[incidents.IncidentSummary]}),
+    "/v3/incidents/{incident}": _get(incidents.incident, {"incident": incidents.IncidentDetail}),
     "/v3/incidents/{incident}/acknowledge": {
-        "POST": _admin(silences.acknowledge, {"incident": IncidentDetail}),
-        "DELETE": _admin(silences.withdraw, {"incident": IncidentDetail}),
+        "POST": _admin(silences.acknowledge, {"incident": incidents.IncidentDetail}),
+        "DELETE": _admin(silences.withdraw, {"incident": incidents.IncidentDetail}),
     },
     "/v3/silences": {
-        "GET": Handler(silences.silences, {"silences": list[SilenceSummary]}),
-        "POST": _admin(silences.create_silence, {"silence": SilenceSummary}),
+        "GET": Handler(silences.silences, {"silences": list[silences.SilenceSummary]}),
+        "POST": _admin(silences.create_silence, {"silence": silences.SilenceSummary}),
     },
-    "/v3/silences/{silence}": {"DELETE": _admin(silences.end_silence, {"silence": SilenceSummary})},
-    "/v3/notifiers": _get(incidents.notifiers, {"duty": LeadershipSummary, "notifiers": list[NotifierSummary]}),
-    "/v3/sinks": _get(sinks.sinks, {"sinks": list[SinkSummary]}),
+    "/v3/silences/{silence}": {"DELETE": _admin(silences.end_silence, {"silence": silences.SilenceSummary})},
+    "/v3/notifiers": _get(
+        incidents.notifiers, {"duty": incidents.LeadershipSummary, "notifiers": list[incidents.NotifierSummary]}
+    ),
+    "/v3/sinks": _get(overview.sinks, {"sinks": list[overview.SinkSummary]}),
     "/v3/kafka": _get(burrow.clusters, {"clusters": list[str]}, is_cached=True, is_fast=True),
     _CLUSTER: _get(config.cluster, {"module": MODULES["cluster"]}, is_cached=True, is_fast=True),
     f"{_CLUSTER}/lag": _get(
-        groups.cluster_lag, {"cluster": ClusterSummary, "total": int, "next": str | None, "groups": list[GroupStatus]}
+        groups.cluster_lag,
+        {"cluster": groups.ClusterSummary, "total": int, "next": str | None, "groups": list[GroupStatus]},
     ),
-    f"{_CLUSTER}/history": _get(history.cluster, {"history": list[ClusterHistoryPoint]}),
+    f"{_CLUSTER}/history": _get(history.cluster, {"history": list[history.ClusterHistoryPoint]}),
     f"{_CLUSTER}/topic": _get(burrow.topics, {"topics": list[str]}, is_cached=True, is_fast=True),
     _TOPIC: _get(burrow.topic, {"offsets": list[int]}, is_cached=True, is_fast=True),
     f"{_TOPIC}/consumers": _get(burrow.topic_consumers, {"consumers": list[str]}, is_cached=True, is_fast=True),
-    f"{_TOPIC}/detail": _get(topics.topic_detail, {"topic": TopicDetail}),
+    f"{_TOPIC}/detail": _get(topics.topic_detail, {"topic": topics.TopicDetail}),
     f"{_CLUSTER}/consumer": _get(burrow.consumers, {"consumers": list[str]}, is_cached=True, is_fast=True),
     _CONSUMER: {
-        "GET": Handler(burrow.consumer, {"topics": dict[str, list[PartitionWindow]]}, is_cached=True),
+        "GET": Handler(burrow.consumer, {"topics": dict[str, list[burrow.PartitionWindow]]}, is_cached=True),
         "DELETE": _admin(burrow.delete, {}),
     },
     f"{_CONSUMER}/status": _get(burrow.status, {"status": GroupStatus}, is_cached=True, is_fast=True),
     f"{_CONSUMER}/lag": _get(burrow.lag, {"status": GroupStatus}, is_cached=True, is_fast=True),
-    f"{_CONSUMER}/explain": _get(groups.explain, {"explanation": GroupExplanation}, is_cached=True),
-    f"{_CONSUMER}/history": _get(history.group, {"history": list[GroupHistoryPoint]}),
+    f"{_CONSUMER}/explain": _get(groups.explain, {"explanation": groups.GroupExplanation}, is_cached=True),
+    f"{_CONSUMER}/history": _get(history.group, {"history": list[history.GroupHistoryPoint]}),
     f"{_CONSUMER}/topic/{{topic}}": {"DELETE": _admin(burrow.delete, {})},
     "/v3/config": _get(config.main, _MAIN_CONFIG, is_fast=True),
     **{f"/v3/config/{kind}": _get(config.modules, _MODULE_LIST, is_fast=True) for kind in MODULES},

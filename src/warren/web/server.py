@@ -1,4 +1,4 @@
-"""The HTTP API on uvicorn, at every configured address, until it is stopped."""
+"""The HTTP server on uvicorn, at every configured address: a process of its own beside the pipeline, or this one."""
 
 import asyncio
 import contextlib
@@ -8,30 +8,36 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 
 import pyarrow as pa
 import uvicorn
+import uvloop
 
 from warren.config import Config, HttpServer
 from warren.config.security import Tls
 from warren.errors import WarrenError
+from warren.processes import SupervisedProcess
 from warren.snapshot.requests import RequestQueue
-from warren.web.api import Api
+from warren.web.api import Api, IndexFollower
 from warren.web.asgi import App
 from warren.web.auth import Guard
 from warren.web.connection import LimitedConnection
-from warren.web.index_follower import IndexFollower
 
 log = logging.getLogger(__name__)
 
+START_TIMEOUT_S = 60.0
 LISTEN_BACKLOG = 1_024
 MAX_FREE_BYTES = 256 << 20
 """How much freed memory the C library keeps for the next scrape, as new pages cost time."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 SWITCH_INTERVAL_S = 0.001
 """How long a thread that indexes a snapshot may keep the interpreter from one that answers."""
+
+OnListening = Callable[[list[str]], None]
 
 
 class _Listener(uvicorn.Server):
@@ -76,7 +82,7 @@ def _keep_memory() -> None:
 
 async def serve(
     config: Config,
-    on_listening: Callable[[list[str]], None],
+    on_listening: OnListening,
     stop_signals: Iterable[signal.Signals],
     connection: Connection | None = None,
 ) -> None:
@@ -92,7 +98,7 @@ async def serve(
     data_dir = config.pipeline.data_dir
     follower = IndexFollower(data_dir)
     api = Api(config, follower, RequestQueue(data_dir))
-    app = App(api, Guard.of(config), config.general.access_control_allow_origin)
+    app = App(api, Guard(config.auth.entries if config.auth else None), config.general.access_control_allow_origin)
     listeners = [_Listener(_settings(app, config, server)) for server in config.listeners.values()]
     # The first answers are those of a snapshot, if there is one.
     follower.poll()
@@ -139,3 +145,38 @@ def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
     # Input that is not HTTP is not worth a line in the log.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return settings
+
+
+def serve_alone(config: Config, on_listening: OnListening = lambda _: None) -> None:
+    """Answer in this process until SIGTERM or SIGINT."""
+    uvloop.run(serve(config, on_listening, (signal.SIGTERM, signal.SIGINT)))
+
+
+def _serve_beside(connection: Connection, tell: Callable[[object], None], config: Config) -> None:
+    """Answer until SIGTERM, or until the parent sends a message or ends."""
+    uvloop.run(serve(config, tell, (signal.SIGTERM,), connection))
+
+
+class WebServer(SupervisedProcess):
+    """Keeps a server process running beside this one."""
+
+    def __init__(self, config: Config) -> None:
+        self._urls: list[str] = []
+        self._is_listening = threading.Event()
+        # A server that never listened would fail again: only others are restarted.
+        super().__init__("web server", _serve_beside, config, self._on_listening, self._is_listening.is_set)
+
+    def _on_listening(self, urls: object) -> None:
+        assert isinstance(urls, list)
+        self._urls = urls
+        self._is_listening.set()
+
+    def urls(self) -> list[str]:
+        """The URLs at which it answers; raises the error that keeps it from starting."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._is_listening.wait(0.05):
+            if self.ended.is_set():
+                raise self.error or WarrenError("the web server ended while starting; see its log")
+            if time.monotonic() > deadline:
+                raise WarrenError(f"the web server did not start within {START_TIMEOUT_S:.0f} s")
+        return self._urls

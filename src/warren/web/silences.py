@@ -1,24 +1,122 @@
 """Acknowledgements of incidents, and silences: no notifications for matching groups until a given time."""
 
 import logging
+import unicodedata
 import uuid
 from dataclasses import replace
+from typing import Annotated, Any, ClassVar, TypeVar
 
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from warren.domain.matching import ANY, MAX_PATTERN_CHARS
 from warren.errors import RequestError
 from warren.incidents.model import Incident
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import read_silences, write_action
-from warren.web.answers.incidents import SilenceSummary
+from warren.snapshot.status import TimeMs
 from warren.web.api import Api
-from warren.web.http import Request, Response, success, to_answer
+from warren.web.auth import user_of
+from warren.web.http import JSON, Request, Response, success, to_answer
 from warren.web.incidents import incident_response, read_incident
-from warren.web.request_bodies import AcknowledgementBody, SilenceBody, decode_body
 
 log = logging.getLogger(__name__)
 
 MAX_SILENCES = 1_000
 """Every silence is matched against every incident."""
+MAX_HOURS = 24 * 365
+YEAR_MS = MAX_HOURS * 3_600_000
+
+_NOT_ON_A_LINE = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories that must not occur: control characters, surrogates, line and paragraph separators."""
+_CONTROLS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_LINE = {"pattern": f"^[^{_CONTROLS}]*$"}
+_FILLED_LINE = {"pattern": rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"}
+
+NamePattern = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_PATTERN_CHARS,
+        extra_json_schema=_LINE,
+        description="Name in which * stands for any characters and ? for any single one",
+    ),
+]
+By = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        extra_json_schema=_FILLED_LINE,
+        description="Who does this; optional for users who authenticate with a name and password",
+    ),
+]
+
+
+class _Body(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A body whose texts are single lines; those in `filled` must not be blank."""
+
+    filled: ClassVar[tuple[str, ...]] = ("by",)
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            text = getattr(self, name)
+            if not isinstance(text, str):
+                continue
+            if any(unicodedata.category(character) in _NOT_ON_A_LINE for character in text):
+                raise ValueError(f"{name} must be a single line of text")
+            if name in self.filled and not text.strip():
+                raise ValueError(f"{name} must not be blank")
+
+
+class AcknowledgementBody(_Body, kw_only=True):
+    """An acknowledgement to be made."""
+
+    by: By
+    why: Annotated[
+        str, Meta(max_length=500, extra_json_schema=_LINE, description="What is done about the incident")
+    ] = ""
+
+
+class SilenceBody(_Body, kw_only=True):
+    """A silence to be made; it has either `hours` or `until`."""
+
+    filled: ClassVar[tuple[str, ...]] = ("by", "why")
+
+    cluster: NamePattern = ANY
+    group: NamePattern = ANY
+    hours: Annotated[int, Meta(ge=1, le=MAX_HOURS, description="Duration from now on")] | UnsetType = UNSET
+    until: Annotated[int, Meta(ge=1, description="Milliseconds since 1970, a year ahead at most")] | UnsetType = UNSET
+    by: By
+    why: Annotated[str, Meta(max_length=500, extra_json_schema=_FILLED_LINE, description="The reason of the silence")]
+
+    def until_ms(self, now_ms: int) -> int:
+        """When the silence ends."""
+        if (self.hours is UNSET) == (self.until is UNSET):
+            raise RequestError("give either hours, counted from now, or until, in milliseconds since 1970")
+        if self.hours is not UNSET:
+            return now_ms + self.hours * 3_600_000
+        assert self.until is not UNSET
+        if not now_ms < self.until <= now_ms + YEAR_MS:
+            raise RequestError(
+                f"until must be in the future and at most a year ahead: {now_ms + 1} to {now_ms + YEAR_MS}"
+            )
+        return self.until
+
+
+class SilenceSummary(Struct, rename={"from_ms": "from", "until_ms": "until"}):
+    """No notifications for matching groups until a given time."""
+
+    id: str
+    cluster: Annotated[str, Meta(description="Pattern of cluster names")]
+    group: Annotated[str, Meta(description="Pattern of group names")]
+    from_ms: TimeMs
+    until_ms: TimeMs
+    by: str
+    why: str
+
+
+Body = TypeVar("Body", AcknowledgementBody, SilenceBody)
 
 
 def acknowledge(api: Api, request: Request) -> Response:
@@ -84,3 +182,25 @@ def _store(api: Api, action: OperatorAction) -> None:
     except StoreError as error:
         log.warning("cannot store a silence or acknowledgement: %s", error)
         raise RequestError(f"cannot be stored, try again: {error}", 503) from None
+
+
+def decode_body(request: Request, body_type: type[Body]) -> Body:
+    """The body of a request; `by` is by default the user who authenticated."""
+    # A form on another site can send any body from an admin's browser, but not with this content type.
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise RequestError(f"the body must be sent as Content-Type: {JSON}", 415)
+    try:
+        fields: dict[str, Any] = msgspec.json.decode(request.body, type=dict[str, Any])
+        if user := user_of(request.headers.get("authorization", "").encode("latin-1")):
+            fields.setdefault("by", user)
+        # JSON does not distinguish 4.0 from 4.
+        fields = {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in fields.items()
+        }
+        for field in msgspec.structs.fields(body_type):
+            if field.required and field.name not in fields:
+                raise RequestError(f"`{field.name}` is missing")
+        return msgspec.convert(fields, body_type)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"invalid body: {error}"[:300]) from None

@@ -1,6 +1,9 @@
 """A topic with its heads, its rate and its consumers side by side."""
 
+from typing import Annotated
+
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from warren.domain.arrays import Ints
@@ -8,21 +11,53 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.reader import Snapshot
-from warren.web.answers.groups import TopicConsumer, TopicDetail, TopicPartition
+from warren.snapshot.status import TimeMs
 from warren.web.api import Api
+from warren.web.groups import Head, LogStart, NamedGroup, Since, StatusCounts, group_answer
 from warren.web.http import Request, Response, known, success
 from warren.web.index import Index
-from warren.web.overview import group_answer
 
 RATE_MS = 60_000
 """The time over which the rate of a topic is measured, if heads have been known for that long."""
+
+
+Rate = Annotated[float | None, Meta(description="New messages per second; null if unknown")]
+
+
+class TopicPartition(Struct):
+    """A partition of a topic."""
+
+    partition: int
+    head: Head
+    log_start: LogStart
+    rate: Rate
+
+
+class TopicConsumer(NamedGroup):
+    """A group that consumes a topic, with its status over all topics and its lag on this one."""
+
+    totallag: int
+    since: Since
+    statuses: Annotated[StatusCounts, Meta(description="Number of this topic's partitions by status")]
+    lags: Annotated[list[tuple[int, int | None]], Meta(description="Partitions with their lags; null if unknown")]
+
+
+class TopicDetail(Struct):
+    """A topic with its consumers."""
+
+    cluster: str
+    topic: str
+    judged_at: TimeMs
+    rate: Rate
+    partitions: list[TopicPartition]
+    consumers: list[TopicConsumer]
 
 
 def topic_detail(api: Api, request: Request) -> Response:
     """Get the heads of a topic, the rates at which they move, and the lag of its consumers."""
     index, cluster, topic = api.index, request.params["cluster"], request.params["topic"]
     rows = index.head_rows(cluster, topic) if cluster in api.config.clusters else None
-    if rows is None or index.snapshot is None:
+    if rows is None:
         raise RequestError("cluster or topic not found", 404)
     heads, log_starts = index.heads[rows], index.log_starts[rows]
     rates = _rates(index.snapshot, cluster, topic, heads)

@@ -7,7 +7,7 @@ import pytest
 from tests.kit.servers import Town, server_config, serving
 from warren.config.sinks import InfluxSink, KafkaSink, LakeSink, Sink
 from warren.delivery.sink_status import SinkStatus, sink_folder, write_status
-from warren.web.sinks import state_of
+from warren.web.overview import state_of
 
 
 def test_sinks_show_what_waits_and_the_last_error(tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ from tests.kit.servers import Client, server_config, within
 from warren.config import HttpServer
 from warren.delivery.backoff import Backoff
 from warren.errors import WarrenError
-from warren.web.process import WebServer
+from warren.web.server import WebServer
 
 ROOT = Path(__file__).parents[2]
 PARENT = """
 import json, sys, time
 from pathlib import Path
 from tests.kit.servers import server_config
-from warren.web.process import WebServer, serve_alone
+from warren.web.server import WebServer, serve_alone
 
 if __name__ == "__main__":
     config = server_config(Path(sys.argv[2]))
