@@ -160,9 +160,9 @@ class Warren:
 
 
 def _log_progress(manifest: Manifest, took_s: float) -> None:
-    left = f"{manifest.left_to_catch_up:,}"
+    left = f"{manifest.backlog:,}"
     groups = f"{sum(sum(cluster.groups_by_status.values()) for cluster in manifest.clusters.values()):,}"
-    if manifest.left_to_catch_up:
+    if manifest.backlog:
         log.info("catching up: %s offsets left, %s groups so far, this cycle %.1f s", left, groups, took_s)
     else:
         log.info("snapshot %d: %s groups, cycle %.2f s", manifest.sequence, groups, took_s)

@@ -79,7 +79,7 @@ def troubled_config(data: Path) -> Config:
 
 def troubles(rejected: int) -> dict[str, Any]:
     """What is wrong with Warren's own work, as a manifest says it."""
-    source = Source("x", {0: Position(100, 150, 170, catch_up_to=90), 1: Position(7, 7, 7, catch_up_to=7)})
+    source = Source("x", {0: Position(100, 150, 170), 1: Position(7, 7, 7)})
     clusters = {
         "one": cluster_state(sources={"__consumer_offsets": source}),
         "two": cluster_state(),

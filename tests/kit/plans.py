@@ -93,6 +93,7 @@ class Commit:
     time_ms: int
     order: int
     cluster: int = 0
+    log: int = 0
 
 
 def commits_table(commits: Iterable[Commit]) -> pa.Table:
@@ -106,6 +107,7 @@ def commits_table(commits: Iterable[Commit]) -> pa.Table:
             "offset": c.offset or 0,
             "time_ms": c.time_ms,
             "order": c.order,
+            "log": c.log,
             "is_tombstone": c.offset is None,
         }
         for c in commits
@@ -197,7 +199,7 @@ class Rehearsal:
 
 def cluster_state(**changes: Any) -> ClusterState:
     """A cluster in good health."""
-    made = ClusterState(None, None, False, {}, False, 0, None, {}, {}, 0, "OK")
+    made = ClusterState(None, None, False, {}, False, 0, {}, {}, 0, "OK")
     return structs.replace(made, **changes)
 
 

@@ -12,7 +12,9 @@ import pytest
 from msgspec import structs
 
 from tests.kit.plans import NOW, Commit, commits_table, judge_in_process
+from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.errors import Fenced
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
@@ -21,7 +23,6 @@ from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import KeepWaiting
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.planner import MAX_COMMIT_DELAY_MS
 from warren.pipeline.schemas import TableKind
 from warren.pipeline.shuffle import address_tables
 from warren.snapshot.manifest import Manifest
@@ -52,7 +53,7 @@ class Stage:
         """A new process on the same directory."""
         self.cycles = Cycles(
             self.config, self, Store(self.root), self._look, lambda _: pa.table({}),
-            clock_ms=lambda: self.now_ms, on_level=self._on_level,
+            clock=lambda: ClockReading(self.now_ms, self.now_ms), on_level=self._on_level,
         )  # fmt: skip
 
     def _on_level(self, level: str) -> None:
@@ -65,7 +66,7 @@ class Stage:
             return {"c": ClusterSample("c", error=self.error)}
         ends = {"__consumer_offsets": {0: PartitionEnds(0, self._end, self._end)}}
         heads, log_starts = np.array([100], np.int64), np.array([0], np.int64)
-        return {"c": ClusterSample("c", None, self.now_ms, ends, {"__consumer_offsets": "id"},
+        return {"c": ClusterSample("c", None, (self.now_ms, self.now_ms), ends, {"__consumer_offsets": "id"},
                                    (self.now_ms, self.now_ms), (Topic("t", "t", 1),), heads, log_starts)}  # fmt: skip
 
     def run(
@@ -127,8 +128,8 @@ def test_a_deletion_outlives_restarts_while_its_cluster_is_away(stage: Stage) ->
     assert in_force(stage.cycle(LATE + 10, ("g", NOW))) == [asked]
     assert stage.windows() == {}
     stage.start()
-    assert in_force(stage.cycle(LATE + 20, ("g", NOW), ("g", LATE))) == []
-    assert stage.windows() == {"g": [LATE - NOW]}
+    assert in_force(stage.cycle(LATE + 20, ("g", LATE + 15))) == []
+    assert stage.windows() == {"g": [LATE + 15 - NOW]}
 
 
 def failing(_: Store, __: Manifest) -> None:

@@ -60,7 +60,7 @@ def test_commits_are_decoded_with_their_time_and_order() -> None:
     assert rows_of[TableKind.COMMITS] == [
         {
             "cluster": 0, "group": group, "topic": topic, "partition": partition,
-            "offset": order * 10, "time_ms": T + order, "order": order, "is_tombstone": False,
+            "offset": order * 10, "time_ms": T + order, "order": order, "log": 0, "is_tombstone": False,
         }
         for order, group, topic, partition in ((1, "g", "t", 0), (2, "g", "t", 3), (5, "h", "ü", 0))
     ]  # fmt: skip
@@ -249,7 +249,9 @@ def test_metadata_that_cannot_be_read_leaves_owners_as_they_were() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_lists_of_groups(name: str, filters: tuple[GroupFilter, ...], storage: GroupFilter, expected: set[str]) -> None:
-    made = plan(ROOT, sources=(PlannedSource(0, filters),), storage_filter=storage, slots=(0, 1, 2))
+    clusters = (PlannedCluster("local", is_judged=True, filters=filters),)
+    sources = (PlannedSource(0, filters),)
+    made = plan(ROOT, clusters=clusters, sources=sources, storage_filter=storage, slots=(0, 1, 2))
     groups = ("app-a", "app-b", "console-1", "other")
     records = [
         *(commit(n, group) for n, group in enumerate(groups)),
@@ -275,14 +277,10 @@ def test_each_source_has_lists_of_its_own() -> None:
 
 
 def test_what_brokers_say_goes_by_the_lists_of_their_cluster() -> None:
-    clusters = tuple(PlannedCluster(name, is_judged=True) for name in ("one", "two", "without consumers"))
-    sources = (
-        PlannedSource(0, (GroupFilter("^a"),)),
-        PlannedSource(0, (GroupFilter("^b"),)),
-        PlannedSource(1, (GroupFilter(),)),
-    )
+    filters = {"one": (GroupFilter("^a"), GroupFilter("^b")), "two": (GroupFilter(),), "without consumers": ()}
+    clusters = tuple(PlannedCluster(name, is_judged=True, filters=own) for name, own in filters.items())
     held = [{"cluster": cluster, "group": group} for cluster in range(3) for group in ("a", "b", "c")]
-    kept = keep_wanted_groups(pa.Table.from_pylist(held, schema=OWNERS), plan(ROOT, clusters=clusters, sources=sources))
+    kept = keep_wanted_groups(pa.Table.from_pylist(held, schema=OWNERS), plan(ROOT, clusters=clusters))
     assert [(row["cluster"], row["group"]) for row in kept.to_pylist()] == [
         (0, "a"), (0, "b"), (1, "a"), (1, "b"), (1, "c"),
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
+from warren.domain.offsets_logs import OffsetsLog
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.requests import PipelineRequest, RequestKind
@@ -123,7 +124,8 @@ def test_a_group_of_a_cluster_that_is_away_goes_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("skew_ms", [3_000, -3_000])
 def test_a_deletion_is_made_by_our_clock_and_commits_by_the_brokers(tmp_path: Path, skew_ms: int) -> None:
-    cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(PlannedCluster("local", True, skew_ms=skew_ms),)))
+    logs = (OffsetsLog(0, 0, NOW + TRIGGER, NOW, skew_ms),)
+    cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(PlannedCluster("local", True, logs=logs),)))
     cycles.cycle(NOW, [commit(1, NOW + skew_ms), commit(2, NOW + skew_ms + 1, 1)])
     assert [key[3] for key in cycles.cycle(NOW, deletions=(deletion(NOW),))] == [1]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
-from warren.domain.offsets_outages import Outage
+from warren.domain.offsets_logs import OffsetsLog
 from warren.domain.rules import Limits, Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
@@ -58,7 +58,7 @@ def test_a_cycle_without_anything(cycles: Rehearsal) -> None:
     assert cycles.cycle(NOW) == {}
     assert cycles.groups() == {}
     assert cycles.cycle(NOW + TRIGGER) == {}
-    assert cycles.results[0].clusters["local"] == ClusterCounts({}, {}, totallag=0, commits=0, newest_ms=None)
+    assert cycles.results[0].clusters["local"] == ClusterCounts({}, {}, totallag=0, commits=0, commit_times=())
 
 
 def test_windows_grow_over_cycles_and_lags_come_from_the_heads_around_each_commit(cycles: Rehearsal) -> None:
@@ -127,26 +127,30 @@ def test_silence_is_counted_only_while_the_group_could_be_heard(cycles: Rehearsa
         cycles.cycle(NOW + n * TRIGGER, [commit(n, NOW + n * TRIGGER, 800 + 10 * n)])
     last = NOW + 2 * TRIGGER
 
-    def silent_for(now_ms: int, **changes: Any) -> Reason:
+    def silent_for(now_ms: int, seen_until_ms: int = 0, **changes: Any) -> tuple[Reason, int]:
         cycles.sample(now_ms, {"local": {"t": [2000]}})
-        known = PlannedCluster("local", is_judged=True, recent_ms=0, **changes)
-        return status(cycles.cycle(now_ms, clusters=(known,))[KEY])[1]
+        read = OffsetsLog(0, last, now_ms, seen_until_ms or now_ms, **changes)
+        known = PlannedCluster("local", is_judged=True, recent_ms=0, logs=(read,))
+        reason = status(cycles.cycle(now_ms, clusters=(known,))[KEY])[1]
+        return reason, cycles.groups()["local", "g"]["unknown_since_ms"]
 
     late = last + 4 * TRIGGER
-    assert silent_for(late, read_until_ms=last + 2 * TRIGGER) != Reason.STOPPED, "read up to two triggers ago"
-    assert silent_for(late + 1, outages=(Outage(0, 1, last + TRIGGER, None),)) != Reason.STOPPED
-    assert silent_for(late + 2, outages=(Outage(0, 1, last + TRIGGER, late),)) != Reason.STOPPED
-    assert silent_for(late + 3, outages=(Outage(0, 1, late - TRIGGER, late),)) == Reason.STOPPED, "silent long before"
-    assert silent_for(late + 4) == Reason.STOPPED
+    stopped, waiting = (Reason.STOPPED, UNKNOWN), (Reason.FALLING_BEHIND, UNKNOWN)
+    assert silent_for(late, seen_until_ms=last + 2 * TRIGGER) == waiting, "read up to two triggers ago"
+    assert silent_for(late + 1, away_from_ms=last + TRIGGER) == waiting
+    assert silent_for(late + 2, away_from_ms=last + TRIGGER, away_to_ms=late) == waiting
+    assert silent_for(late + 3, unknown_since_ms=last) == (Reason.FALLING_BEHIND, last), "the last verdict stands"
+    assert silent_for(late + 4, away_from_ms=late - TRIGGER, away_to_ms=late) == stopped, "silent long before"
+    assert silent_for(late + 5) == stopped
 
 
 def test_the_brokers_clock_is_taken_into_account(tmp_path: Path) -> None:
-    ahead = PlannedCluster("local", is_judged=True, skew_ms=3_000)
+    ahead = PlannedCluster("local", is_judged=True, logs=(OffsetsLog(0, NOW, NOW + TRIGGER, NOW, skew_ms=3_000),))
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(ahead,)))
     cycles.sample(NOW, {"local": {"t": [100]}})
     cycles.sample(NOW + TRIGGER, {"local": {"t": [200]}})
     row = cycles.cycle(NOW + TRIGGER, [commit(1, NOW + 8_000, 100)])[KEY]
-    assert (row["lags"], row["times_ms"]) == ([50], [NOW + 8_000])
+    assert (row["lags"], row["times_ms"]) == ([50], [NOW + 5_000])
 
 
 def test_rows_that_are_there_are_found_beside_larger_partitions_and_new_names(cycles: Rehearsal) -> None:
@@ -403,7 +407,7 @@ def test_topics_that_are_gone_or_made_again_take_their_rows(cycles: Rehearsal) -
 
 
 def test_a_topic_was_made_again_by_the_brokers_clock(tmp_path: Path) -> None:
-    ahead = PlannedCluster("local", is_judged=True, skew_ms=3_000)
+    ahead = PlannedCluster("local", is_judged=True, logs=(OffsetsLog(0, 0, NOW + TRIGGER, NOW, skew_ms=3_000),))
     cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=(ahead,)))
     cycles.cycle(NOW, [commit(1, NOW + 2_900, 10), commit(2, NOW + 3_100, 10, 1)])
     assert [key[3] for key in cycles.cycle(NOW, clusters=(replace(ahead, deleted_topics=(("t", NOW),)),))] == [1]
@@ -465,7 +469,7 @@ def test_groups_roll_up_their_partitions(cycles: Rehearsal) -> None:
     assert summary.groups == {"ERR": 1, "OK": 1}
     assert summary.partitions == {"OK": 2, "WARN": 1, "STOP": 1, "STALL": 1, "REWIND": 1}
     assert summary.totallag == sum(lags)
-    assert (summary.commits, summary.newest_ms) == (5, NOW + 3 * TRIGGER - 10)
+    assert (summary.commits, summary.commit_times) == (5, ((0, NOW + 3 * TRIGGER - 10),) * 2)
 
 
 def test_of_the_worst_partitions_the_one_that_lags_most_speaks_for_the_group(cycles: Rehearsal) -> None:

@@ -56,7 +56,7 @@ def heads(t: Sequence[int], u: Sequence[int] = (7,), two: Sequence[int] = (9,)) 
 
 def test_no_history(cycles: Rehearsal) -> None:
     nothing = history(cycles, [])
-    assert nothing.newest(ALL).tolist() == [UNKNOWN] * 4
+    assert nothing.newest(ALL)[0].tolist() == [UNKNOWN] * 4
     recent, is_whole = nothing.recent(ALL, "one", NOW)
     assert (recent.tolist(), is_whole.tolist()) == ([UNKNOWN] * 4, [False] * 4)
     lag, low, high = nothing.lags(ALL, "one", ALL, ALL + NOW)
@@ -65,9 +65,9 @@ def test_no_history(cycles: Rehearsal) -> None:
 
 def test_each_row_has_the_head_of_its_own_cluster_topic_and_partition(cycles: Rehearsal) -> None:
     found = history(cycles, [heads([1, 2], [3], [4])])
-    assert found.newest(ALL).tolist() == [1, 2, 3, 4]
-    assert found.newest(ALL, "log_start").tolist() == [0] * 4
-    assert found.newest(np.array([3, 1])).tolist() == [4, 2]
+    assert found.newest(ALL)[0].tolist() == [1, 2, 3, 4]
+    assert found.newest(ALL, "log_start")[0].tolist() == [0] * 4
+    assert found.newest(np.array([3, 1]))[0].tolist() == [4, 2]
 
 
 def test_topics_that_come_grow_and_go_move_the_places_of_all_others(cycles: Rehearsal) -> None:
@@ -92,17 +92,18 @@ def test_a_layout_is_written_only_when_topics_change(cycles: Rehearsal) -> None:
 
 def test_a_partition_without_a_leader_has_the_last_head_that_is_known(cycles: Rehearsal) -> None:
     found = history(cycles, [heads([10, 20]), heads([11, UNKNOWN]), heads([12, UNKNOWN])])
-    assert found.newest(ALL[:2]).tolist() == [12, 20]
+    head, head_ms = found.newest(ALL[:2])
+    assert (head.tolist(), head_ms.tolist()) == ([12, 20], [NOW + 2 * TRIGGER, NOW])
 
 
 def test_a_head_that_was_known_long_ago_is_not_known(cycles: Rehearsal) -> None:
     found = history(cycles, [heads([10, 20]), *[heads([11, UNKNOWN])] * MAX_SAMPLES_BACK])
-    assert found.newest(ALL[:2]).tolist() == [11, UNKNOWN]
+    assert found.newest(ALL[:2])[0].tolist() == [11, UNKNOWN]
 
 
 def test_a_cluster_that_is_away_keeps_its_heads_and_leaves_the_others_alone(cycles: Rehearsal) -> None:
     found = history(cycles, [heads([10, 20]), {"two": {"t": [99]}}])
-    assert found.newest(ALL).tolist() == [10, 20, 7, 99]
+    assert found.newest(ALL)[0].tolist() == [10, 20, 7, 99]
     assert [held for held, _, _ in (found.times("one"), found.times("two"))] == [[0], [0, 1]]
 
 
@@ -110,7 +111,7 @@ def test_the_old_heads_of_a_topic_that_was_made_again_say_nothing(cycles: Rehear
     looks = [heads([1_000, 1_000]), heads([5, UNKNOWN])]
     found = history(cycles, looks, ids=[{"t": "old"}, {"t": "new"}])
     assert found.at(0, ALL).tolist() == [UNKNOWN, UNKNOWN, 7, UNKNOWN]
-    assert found.newest(ALL).tolist() == [5, UNKNOWN, 7, 9]
+    assert found.newest(ALL)[0].tolist() == [5, UNKNOWN, 7, 9]
     lag, _, _ = found.lags(ALL[:1], "one", np.array([3]), np.array([NOW + 5_000]))
     assert lag.tolist() == [UNKNOWN]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from warren.domain.offsets_outages import RECONNECT_MS
+from warren.domain.offsets_logs import RECONNECT_MS
 from warren.kafka.samples import PartitionEnds
 from warren.pipeline.offset_ranges import TopicRead, admit, plan_topic_read
 from warren.snapshot.manifest import Position, Source
@@ -24,17 +24,16 @@ def planned(
     *,
     topic_id: str = "id",
     from_latest: bool = False,
-    is_start: bool = False,
     now_ms: int = NOW,
 ) -> TopicRead:
     held = {partition: PartitionEnds(*end) for partition, end in ends.items()}
     return plan_topic_read(
-        "c", "t", before, held, topic_id, from_latest=from_latest, is_start=is_start, now_ms=now_ms
+        "c", "t", before, held, topic_id, from_latest=from_latest, now_ms=now_ms, sampled_ms=(now_ms - 2, now_ms - 1)
     )  # fmt: skip
 
 
-def read_to(*offsets: int, catch_up_to: int = 0, topic_id: str = "id") -> Source:
-    positions = {p: Position(offset, offset, offset, catch_up_to) for p, offset in enumerate(offsets)}
+def read_to(*offsets: int, topic_id: str = "id") -> Source:
+    positions = {p: Position(offset, offset, offset) for p, offset in enumerate(offsets)}
     return Source(topic_id, positions)
 
 
@@ -61,7 +60,7 @@ CASES = {
     "something new": Case(read_to(20), (5, 25, 25), OffsetRange(20, 25), 25),
     "latest counts only for the first look": Case(read_to(20), (5, 25, 25), OffsetRange(20, 25), 25, from_latest=True),
     "a partition that is new in a known topic is read from its start": Case(
-        Source("id", {7: Position(1, 1, 1, 1)}), (0, 9, 9), OffsetRange(0, 9), 9, from_latest=True
+        Source("id", {7: Position(1, 1, 1)}), (0, 9, 9), OffsetRange(0, 9), 9, from_latest=True
     ),
     "records that are gone from the log are passed over": Case(read_to(20), (30, 40, 40), OffsetRange(30, 40), 40),
     "all that is left is gone": Case(read_to(20), (30, 30, 30), None, 30),
@@ -114,18 +113,50 @@ def test_a_topic_that_cannot_be_seen_for_a_while_is_still_known() -> None:
 
 
 def test_a_topic_that_appears_after_the_start_is_read_whole() -> None:
-    nothing = planned(None, {}, topic_id="", is_start=True, from_latest=True)
+    nothing = planned(None, {}, topic_id="", from_latest=True)
     assert (nothing.ranges, nothing.is_catching_up) == ({}, False)
     assert planned(nothing.after, {0: (0, 9, 9)}, from_latest=True).ranges == {0: OffsetRange(0, 9)}
 
 
-def test_catching_up_ends_where_the_topic_stood_at_the_start() -> None:
-    first = admit([planned(None, {0: (0, 100, 100)}, is_start=True)], 40)[0]
+def test_catching_up_ends_where_the_topic_ends() -> None:
+    first = admit([planned(None, {0: (0, 100, 100)})], 40)[0]
     assert (first.ranges, first.is_catching_up) == ({0: OffsetRange(0, 40)}, True)
     second = admit([planned(first.after, {0: (0, 150, 150)})], 70)[0]
-    assert (second.ranges, second.is_catching_up) == ({0: OffsetRange(40, 110)}, False)
-    restarted = admit([planned(second.after, {0: (0, 200, 200)}, is_start=True)], 10)[0]
-    assert restarted.is_catching_up
+    assert (second.ranges, second.is_catching_up) == ({0: OffsetRange(40, 110)}, True)
+    third = admit([planned(second.after, {0: (0, 160, 160)})], 70)[0]
+    assert (third.ranges, third.is_catching_up) == ({0: OffsetRange(110, 160)}, False)
+
+
+Look = tuple[Ends | None, int]
+"""The ends of a partition, or None if it did not answer, and how many records a cycle may read."""
+
+
+@pytest.mark.parametrize(
+    ("name", "looks", "seen"),
+    [
+        ("read to its end", [((0, 9, 9), 99)], [0]),
+        ("nothing new", [((0, 9, 9), 99), ((0, 9, 9), 99)], [0, 1]),
+        ("cut short", [((0, 9, 9), 99), ((0, 99, 99), 10), ((0, 99, 99), 99)], [0, None, 2]),
+        ("no answer", [((0, 9, 9), 99), (None, 99), ((0, 19, 19), 99)], [0, None, 2]),
+        ("an open transaction", [((0, 9, 9), 99), ((0, 9, 19), 99), ((0, 9, 29), 99), ((0, 29, 29), 99)],
+         [0, None, None, 3]),
+        ("short transactions, one after the other", [((0, 9, 9), 99), ((0, 9, 19), 99), ((0, 19, 29), 99),
+         ((0, 29, 39), 99), ((0, 39, 49), 99)], [0, None, 1, 2, 3]),
+        ("one that is open at the first look", [((0, 5, 9), 99), ((0, 5, 9), 99), ((0, 9, 12), 99)], [None, None, 0]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_partition_is_seen_up_to_the_look_whose_end_was_read(
+    name: str, looks: list[Look], seen: list[int | None]
+) -> None:
+    source: Source | None = None
+    expected = 0
+    for number, ((ends, max_records), seen_look) in enumerate(zip(looks, seen, strict=True)):
+        now_ms = NOW + number * 10_000
+        [read] = admit([planned(source, {0: ends} if ends else {}, now_ms=now_ms)], max_records)
+        source = read.after
+        expected = expected if seen_look is None else NOW + seen_look * 10_000 - 2
+        assert source.positions[0].seen_until_ms == expected, (name, number)
 
 
 def test_an_open_transaction_is_stuck_since_it_was_first_seen_to_be() -> None:
@@ -143,7 +174,7 @@ def test_an_open_transaction_is_stuck_since_it_was_first_seen_to_be() -> None:
 
 def test_what_fits_is_not_cut() -> None:
     reads = [planned(None, {0: (0, 60, 60)}), planned(None, {0: (0, 40, 40)})]
-    assert admit(reads, 100) == reads
+    assert [read.ranges for read in admit(reads, 100)] == [read.ranges for read in reads]
 
 
 sizes = st.lists(st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5), min_size=1, max_size=4)
@@ -155,7 +186,7 @@ def test_cut_readings_fit_move_on_and_lose_nothing(topics: list[dict[int, int]],
     seen: list[dict[int, int]] = [dict.fromkeys(topic, 0) for topic in topics]
     for _ in range(10_000):
         reads = [
-            planned(source, {p: (0, size, size) for p, size in topic.items()}, is_start=source is None)
+            planned(source, {p: (0, size, size) for p, size in topic.items()})
             for source, topic in zip(sources, topics, strict=True)
         ]
         cut = admit(reads, max_records)
@@ -174,11 +205,11 @@ def test_cut_readings_fit_move_on_and_lose_nothing(topics: list[dict[int, int]],
 
 
 def test_a_partition_that_cannot_be_heard_is_away_until_a_while_after_it_is_back() -> None:
-    def look(before: Source, now_ms: int, end: PartitionEnds | None, **changes: bool) -> Source:
+    def look(before: Source, now_ms: int, end: PartitionEnds | None, *, was_unavailable: bool = False) -> Source:
         ends = {0: PartitionEnds(0, 20, 20)} | ({1: end} if end else {})
         read = plan_topic_read(
             "c", "t", before, ends, "id",
-            from_latest=False, is_start=False, now_ms=now_ms, sampled_at_ms=now_ms - 10_000, **changes,
+            from_latest=False, now_ms=now_ms, last_sampled_ms=now_ms - 10_000, was_unavailable=was_unavailable,
         )  # fmt: skip
         return read.after
 

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from tests.kit.plans import addressed_rows, manifest, plan
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.pipeline import Evaluator, Storage
+from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.domain.matching import GroupFilter
-from warren.domain.offsets_outages import Outage
+from warren.domain.offsets_logs import UNSEEN_MS, OffsetsLog
 from warren.kafka.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table
 from warren.pipeline.next_manifest import UNKNOWN_CLUSTER
+from warren.pipeline.offset_ranges import admit
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.planner import (
-    MAX_COMMIT_DELAY_MS,
     Planner,
     deletions_after_cycle,
     deletions_in_cycle,
@@ -46,7 +47,7 @@ def sample(cluster: str, topic_id: str = "id", topic: str = "__consumer_offsets"
 
 
 def read_to(offset: int, topic_id: str = "id") -> ClusterState:
-    source = Source(topic_id, {0: Position(offset, offset, offset, 0)})
+    source = Source(topic_id, {0: Position(offset, offset, offset)})
     sources = {"__consumer_offsets": source}
     return replace(UNKNOWN_CLUSTER, sources=sources, looked_at_ms=NOW - 10, topics_at_ms=NOW - 20)
 
@@ -75,7 +76,7 @@ def test_a_start_at_the_latest_needs_all_sections_of_a_topic_to_want_it(tmp_path
     ]:
         planner = Planner(config(*consumers), "")
         before = manifest(plan(tmp_path))
-        (read,) = planner.reads(before, {"c": sample("c")}, set(), NOW)
+        (read,) = planner.reads(before, {"c": sample("c")}, NOW)
         assert read.ranges == ranges
         assert planner.needs_seeds(before, "c") == (not ranges)
 
@@ -83,7 +84,7 @@ def test_a_start_at_the_latest_needs_all_sections_of_a_topic_to_want_it(tmp_path
 def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_path: Path) -> None:
     planner = Planner(config(consumer("x", "a"), consumer("y", "b"), consumer("z", "c")), "")
     before = manifest(plan(tmp_path), clusters={"a": read_to(20), "b": read_to(20, "another"), "c": read_to(20)})
-    reads = planner.reads(before, {"a": sample("a"), "b": sample("b")}, {"a", "b"}, NOW)
+    reads = planner.reads(before, {"a": sample("a"), "b": sample("b")}, NOW)
     assert [(r.cluster, r.ranges, r.is_another_log) for r in reads] == [
         ("a", {0: OffsetRange(20, 30)}, False),
         ("b", {0: OffsetRange(5, 30)}, True),
@@ -94,34 +95,44 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
         "b": sample("b", topics=topics["b"]),
     }
     lost = (("old", NOW - 5), ("new", NOW - 20))
-    assert planner.clusters(before, seen, reads, topics) == (
+    logs = (OffsetsLog(0, 0, 0, 0),)
+    assert planner.clusters(before, seen, reads, topics, NOW) == (
         # Gone as the list says, made again after the list before it.
-        PlannedCluster("a", True, False, 0, 200_000, lost, (("new", 0),), read_until_ms=0),
-        PlannedCluster("b", True, True, 0, 200_000, read_until_ms=0),
-        PlannedCluster("c", False, False, 0, 200_000),
+        PlannedCluster("a", True, False, 200_000, lost, (("new", 0),), logs, has_new_filters=True),
+        PlannedCluster("b", True, True, 200_000, logs=logs, has_new_filters=True),
+        PlannedCluster("c", False, False, 200_000, has_new_filters=True),
     )
 
 
-def test_a_home_that_cannot_be_heard_is_planned_with_its_times(tmp_path: Path) -> None:
-    planner = Planner(config(consumer("x", "c")), str(tmp_path))
-    position = Position(20, 20, 20, 0)
-    source = Source("id", {0: position, 1: position, 3: replace(position, away_from_ms=5, away_to_ms=NOW - 500)})
+def test_offsets_partitions_are_planned_with_their_times(tmp_path: Path) -> None:
+    planner = Planner(config(consumer("x", "c"), consumer("y", "c", offsets_topic="z")), str(tmp_path))
+    known = Position(30, 30, 30, seen_until_ms=NOW - 10_000, skew=(-70, -50))
+    away = replace(known, seen_until_ms=NOW - UNSEEN_MS - 1)
+    source = Source("id", {0: known, 1: away, 3: replace(known, away_from_ms=5, away_to_ms=NOW - 500)})
     state = replace(read_to(20), sources={"__consumer_offsets": source})
     before = manifest(plan(tmp_path), clusters={"c": state})
-    seen = {"c": sample("c", ends_at_ms=NOW - 100)}
+    seen = {"c": sample("c", ends_at_ms=(NOW - 100, NOW - 90))}
     seen["c"].ends["__consumer_offsets"][3] = PartitionEnds(5, 30, 30)
-    reads = planner.reads(before, seen, {"c"}, NOW)
-    [planned] = planner.clusters(before, seen, reads, {"c": ()})
-    assert planned.read_until_ms == NOW - 100
-    assert planned.outages == (Outage(1, 4, NOW - 10, None), Outage(3, 4, 5, NOW - 500))
+    seen["c"].ends["z"] = {2: PartitionEnds(5, 30, 30)}
+    reads = admit(planner.reads(before, seen, NOW), 1_000)
+    [planned] = planner.clusters(before, seen, reads, {"c": ()}, NOW)
+    first, now, skew = NOW - 10_000, NOW - 100, -50
+    assert planned.logs == (
+        OffsetsLog(0, first, NOW - 90, now, skew),
+        OffsetsLog(1, away.seen_until_ms, NOW - 90, away.seen_until_ms, skew, away.seen_until_ms, NOW - 10),
+        OffsetsLog(3, first, NOW - 90, now, skew, None, 5, NOW - 500),
+        OffsetsLog(2**20 + 2, 0, NOW - 90, now),
+    )
 
     lost = replace(before, clusters={"c": replace(state, error="it was away")})
-    reads = planner.reads(lost, seen, {"c"}, NOW)
-    [planned] = planner.clusters(lost, seen, reads, {"c": ()})
-    assert planned.outages == (Outage(0, 4, NOW - 10, NOW), Outage(1, 4, NOW - 10, None), Outage(3, 4, 5, NOW))
+    reads = admit(planner.reads(lost, seen, NOW), 1_000)
+    [planned] = planner.clusters(lost, seen, reads, {"c": ()}, NOW)
+    assert [(log.away_from_ms, log.away_to_ms) for log in planned.logs] == [
+        (NOW - 10, NOW), (NOW - 10, None), (5, NOW), (None, None),
+    ]  # fmt: skip
 
 
-READ = Position(20, 20, 25, 20)
+READ = Position(20, 20, 25)
 LOOKED = NOW + MAX_COMMIT_DELAY_MS + 1
 
 
@@ -133,7 +144,7 @@ LOOKED = NOW + MAX_COMMIT_DELAY_MS + 1
         ("looked at when some may have been on their way", {"looked_at_ms": LOOKED - 1}, False),
         ("away", {"error": "no answer"}, False),
         ("an offsets topic that is new", {"sources": {}}, False),
-        ("a backlog", {"sources": {"__consumer_offsets": Source("id", {0: READ, 1: Position(19, 20, 25, 0)})}}, False),
+        ("a backlog", {"sources": {"__consumer_offsets": Source("id", {0: READ, 1: Position(19, 20, 25)})}}, False),
         ("a home that is away", {"sources": {
             "__consumer_offsets": Source("id", {0: READ, 1: replace(READ, away_from_ms=5)}),
         }}, False),
@@ -141,7 +152,7 @@ LOOKED = NOW + MAX_COMMIT_DELAY_MS + 1
             "__consumer_offsets": Source("id", {0: READ, 1: replace(READ, away_from_ms=5, away_to_ms=7)}),
         }}, True),
         ("a backlog of a topic that is nobody's any more", {"sources": {
-            "__consumer_offsets": Source("id", {0: READ}), "old": Source("id", {0: Position(1, 20, 25, 0)}),
+            "__consumer_offsets": Source("id", {0: READ}), "old": Source("id", {0: Position(1, 20, 25)}),
         }}, True),
         ("seeds are still to come", {"seeded": False}, False),
     ],
@@ -180,7 +191,7 @@ def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: 
     )
     planner = Planner(settings, str(tmp_path))
     before = manifest(plan(tmp_path), now_ms=NOW - 4_000)
-    reads = planner.reads(before, {"c": sample("c")}, set(), NOW)
+    reads = planner.reads(before, {"c": sample("c")}, NOW)
     made = planner.plan(before, NOW, (), reads, (), (3, 4))
     assert (made.root, made.sequence, made.slots) == (str(tmp_path), before.sequence + 1, (3, 4))
     assert (made.intervals, made.expire_ms, made.min_distance_ms) == (7, 60_000, 2_000)

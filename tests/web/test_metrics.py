@@ -25,7 +25,7 @@ PARTITIONS = {"orders": 3, "audit": 2}
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town = Town(tmp_path_factory.mktemp("metrics")).grow()
-    source = Source("x", {0: Position(100, 150, 170, catch_up_to=90), 1: Position(7, 7, 7, catch_up_to=7)})
+    source = Source("x", {0: Position(100, 150, 170), 1: Position(7, 7, 7)})
     one = cluster_state(sources={"__consumer_offsets": source}, groups_by_status={"OK": 13, "ERR": 1}, totallag=5)
     two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
     town.publish(

@@ -1,34 +1,62 @@
-"""The brokers' clock against ours.
+"""The clock of a broker against ours, by the commits that it stamped.
 
-A commit that appeared between two samples of the offsets topic's end was made between them, and its timestamp is the
-broker's: each sample bounds how far that clock is ahead of ours. A commit can be old (its transaction was long), never
-from the future, so a clock that is ahead shows at once and one that is behind only by the newest commits.
+A commit that appeared between two samples of an offsets partition's end was made between them, and its timestamp is of
+the clock of the partition's leader. So every commit bounds how far that clock is ahead of ours. Some timestamps are
+wrong: old clients sent their own, and a transaction shows its commits late. The skew is what most groups agree on.
 """
 
 from dataclasses import dataclass
 
-DRIFT_MS = 50
-"""How much an older bound loosens with every sample, so that a clock that was corrected is believed again."""
+import numpy as np
 
-_UNKNOWN = 2**62
+from warren.domain.arrays import Ints
+
+DRIFT_MS = 100
+"""How much the bounds loosen with every sample, so that a clock that was corrected is believed again."""
+
+TOLERANCE_MS = 500
+"""How far a commit may lie outside the samples it appeared between without saying anything about the clock."""
+
+MAX_COMMIT_DELAY_MS = 10_000
+"""How long after it was made a commit may take until it can be read."""
+
+_MAX_TIME_MS = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class ClockSkew:
-    """How far the brokers' clock is ahead of ours, in ms: at least `low`, and at most `high` by the newest commits."""
+    """How far a broker's clock is ahead of ours, in ms: at least `low` and at most `high`."""
 
-    low: int = -_UNKNOWN
-    high: int = -_UNKNOWN
-
-    def updated(self, newest_ms: int, from_ms: int, to_ms: int) -> "ClockSkew":
-        """The skew after a sample whose newest commit (its time is the broker's) was made between two times of ours."""
-        low = max(self.low - DRIFT_MS, newest_ms - to_ms)
-        high = max(self.high - DRIFT_MS, newest_ms - from_ms)
-        return ClockSkew(low, high)
+    low: int
+    high: int
 
     @property
     def ms(self) -> int:
-        """The smallest correction that explains the commits; 0 unless they contradict it."""
-        if self.low > 0:
-            return self.low
-        return 0 if self.high == -_UNKNOWN else min(0, self.high)
+        """The smallest correction within the bounds: 0 unless the commits contradict it."""
+        return min(max(self.low, 0), self.high)
+
+    def followed_by(self, observed: "ClockSkew") -> "ClockSkew":
+        """The skew after another observation; one that contradicts this one replaces it."""
+        low, high = max(self.low - DRIFT_MS, observed.low), min(self.high + DRIFT_MS, observed.high)
+        return ClockSkew(low, high) if low <= high else observed
+
+
+def observe_skew(times_ms: Ints, from_ms: int, to_ms: int) -> tuple[ClockSkew, int]:
+    """The skew that most groups agree on, and how many groups contradict it.
+
+    `times_ms` has the time of one commit of each group, made between two times of ours. Commits agree if the same skew
+    puts them between those times; of skews that equally many agree on, the one nearest to 0 counts.
+    """
+    from_ms -= TOLERANCE_MS
+    times = np.sort(np.clip(times_ms, 0, _MAX_TIME_MS))
+    last = np.searchsorted(times, times + (to_ms - from_ms), side="right") - 1
+    low, high = times[last] - to_ms, times - from_ms
+    agreeing = last - np.arange(times.size) + 1
+    best = np.lexsort((np.abs(np.clip(0, low, high)), -agreeing))[0]
+    return ClockSkew(int(low[best]), int(high[best])), int(times.size - agreeing[best])
+
+
+def to_our_clock(times_ms: Ints, skew_ms: Ints, from_ms: Ints, to_ms: Ints) -> Ints:
+    """The times of commits by our clock; one that contradicts the samples it appeared between is moved to them."""
+    times = np.clip(times_ms, 0, _MAX_TIME_MS) - skew_ms
+    return np.asarray(np.clip(times, from_ms - MAX_COMMIT_DELAY_MS, to_ms + TOLERANCE_MS))

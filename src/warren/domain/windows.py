@@ -15,6 +15,9 @@ UNKNOWN = -1
 NEVER = int(np.iinfo(np.int64).min)
 """A time before all others."""
 
+OLDEST_ORDER = -1
+"""The order of a slot that is older than every record, whatever its offset."""
+
 MAX_DISTANCE_MS = 2**38
 """The largest distance between slots, over eight years: added up over a whole batch it stays within int64."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from warren.clock import steady_ms
 from warren.domain.arrays import Ints
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
@@ -90,17 +91,18 @@ class ClusterSampler:
             raise ClusterError(self._unavailable_reason)
         try:
             left_s = deadline - time.monotonic()
+            ends_from_ms = steady_ms()
             topic_ids, ends = self._ends(deadline - (1 - _ENDS_SHARE) * left_s)
-            ends_at_ms = _now_ms()
+            ends_at_ms = (ends_from_ms, steady_ms())
             topics = self._wait_for_topics(deadline)
-            heads_from_ms = _now_ms()
+            heads_from_ms = steady_ms()
             heads = self._heads(topics, deadline)
         except ClusterError as error:
             self._unavailable_reason = str(error)
             self._is_refresh_wanted.set()
             self._is_unavailable.set()
             raise
-        heads_at_ms = (heads_from_ms, _now_ms())
+        heads_at_ms = (heads_from_ms, steady_ms())
         self._tails.verify(unverified_tails, topics.layout, heads)
         heads, verified_tails = self._tails.apply(topics.layout, heads)
         is_new_layout = topics.version != known.layout
@@ -203,7 +205,7 @@ class ClusterSampler:
         return heads
 
     def _refresh(self, is_due: bool) -> None:
-        checked_at, checked_at_ms = time.monotonic(), _now_ms()
+        checked_at, checked_at_ms = time.monotonic(), steady_ms()
         deadline = checked_at + _REFRESH_TIMEOUT_S
         old = self._topics
         layout = PartitionLayout.of(self._admin.describe_topics(self._admin.topic_names(deadline), deadline))
@@ -235,7 +237,3 @@ class ClusterSampler:
 
 def _rows_to_table(schema: pa.Schema, rows: Sequence[tuple[str | int, ...]]) -> pa.Table:
     return to_table(schema, [[row[i] for row in rows] for i in range(len(schema))])
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

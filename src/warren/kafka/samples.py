@@ -87,6 +87,7 @@ class SampleVersions:
 class ClusterSample:
     """The state of a cluster at one time; a sample with an `error` contains nothing else.
 
+    Times are of the steady clock (`warren.clock`); spans are from the request to its last answer.
     `ends` are fixed before the heads are requested. They leave out the offsets partitions that did not answer; an
     offsets topic that does not exist yet has no ends and no id.
     `topics` are those that existed at `topics_at_ms`, which may be long before the sample.
@@ -97,7 +98,7 @@ class ClusterSample:
 
     cluster: str
     error: str | None = None
-    ends_at_ms: int = 0
+    ends_at_ms: tuple[int, int] = (0, 0)
     ends: dict[str, dict[int, PartitionEnds]] = field(default_factory=dict)
     offsets_topic_ids: dict[str, str] = field(default_factory=dict)
     heads_at_ms: tuple[int, int] = (0, 0)

@@ -4,28 +4,61 @@ import numpy as np
 import pyarrow.compute as pc
 
 from warren.domain.arrays import Bools, Ints, to_array, to_bools, to_codes, to_ints
-from warren.domain.windows import UNKNOWN, Commits, append, drop_before
+from warren.domain.offsets_logs import NO_LOG
+from warren.domain.windows import NEVER, OLDEST_ORDER, UNKNOWN, Commits, append, drop_before
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 
 
 def locate_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
-    """Find the row of each commit; partitions that were never committed to before get one."""
+    """Find the row and the time by our clock of each commit; partitions never committed to before get a row."""
     commits = inputs.commits
     if commits.num_rows:
         topic = bucket.topics.codes(to_array(commits["topic"]))
+        cluster = to_codes(commits["cluster"])
         bucket.commit_rows = bucket.locate(
-            to_codes(commits["cluster"]),
+            cluster,
             bucket.groups.codes(to_array(commits["group"])),
             topic,
             to_codes(commits["partition"]),
             may_add=(topic >= 0) & ~to_bools(commits["is_tombstone"]),
         )
+        bucket.commit_times = to_ints(commits["time_ms"]).copy()
+        log = to_codes(commits["log"])
+        for number in np.unique(cluster):
+            own = np.flatnonzero(cluster == number)
+            logs = inputs.plan.clusters[int(number)].offsets_logs()
+            bucket.commit_times[own] = logs.commit_times(log[own], bucket.commit_times[own])
+    return bucket
+
+
+def follow_offsets_logs(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Record which offsets partition the commits of each row come from, and disregard those from any other.
+
+    A group moves to another one when the offsets topic gets more partitions. Orders then start over, and what remains
+    of the group in the partition before says nothing about it any more.
+    """
+    rows, commit_rows = bucket.rows, bucket.commit_rows
+    if commit_rows.size == 0 or len(rows) == 0:
+        return bucket
+    log, is_located = to_codes(inputs.commits["log"]), commit_rows >= 0
+    is_commit = is_located & ~to_bools(inputs.commits["is_tombstone"])
+    first = np.flatnonzero(is_commit & (rows.offsets_log[commit_rows] == NO_LOG))
+    rows.offsets_log[commit_rows[first]] = log[first]
+    is_elsewhere = is_located & (rows.offsets_log[commit_rows] != log)
+    if is_elsewhere.any():
+        last_ms = np.where(rows.windows.count > 0, rows.windows.time_ms[:, -1], NEVER)
+        moved = np.flatnonzero(is_elsewhere & is_commit & (bucket.commit_times > last_ms[commit_rows]))
+        moved = moved[np.argsort(bucket.commit_times[moved], kind="stable")]
+        rows.offsets_log[commit_rows[moved]] = log[moved]
+        rows.windows.order[commit_rows[moved]] = OLDEST_ORDER
+        is_elsewhere = is_located & (rows.offsets_log[commit_rows] != log)
+        bucket.commit_rows = np.where(is_elsewhere, -1, commit_rows)
     return bucket
 
 
 def append_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
     """Append commits to the windows, each with its lag, and drop what tombstones have deleted."""
-    plan, rows, commit_rows = inputs.plan, bucket.rows, bucket.commit_rows
+    plan, rows, commit_rows, time_ms = inputs.plan, bucket.rows, bucket.commit_rows, bucket.commit_times
     if commit_rows.size == 0 or len(rows) == 0:
         return bucket
     order, is_tombstone = to_ints(inputs.commits["order"]), to_bools(inputs.commits["is_tombstone"])
@@ -34,7 +67,6 @@ def append_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         rows.windows = drop_before(rows.windows, barrier)
         rows.committed_offset[barrier > 0] = UNKNOWN
 
-    time_ms = to_ints(inputs.commits["time_ms"])
     counts = ~is_tombstone & (commit_rows >= 0) & (time_ms >= plan.now_ms - plan.expire_ms)
     counts &= order >= barrier[np.maximum(commit_rows, 0)]
     index = np.flatnonzero(counts)
@@ -47,7 +79,7 @@ def append_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         for number, cluster in enumerate(plan.clusters):
             own = np.flatnonzero(rows.cluster[row] == number)
             if own.size:
-                lags[:, own] = heads.lags(row[own], cluster.name, offset[own], time_ms[own] - cluster.skew_ms)
+                lags[:, own] = heads.lags(row[own], cluster.name, offset[own], time_ms[own])
     rows.windows = append(rows.windows, Commits(row, offset, time_ms, order[index], *lags), plan.min_distance_ms)
     has_commit = rows.windows.count > 0
     rows.committed_offset[has_commit] = rows.windows.offset[has_commit, -1]
@@ -59,14 +91,19 @@ def _barriers(bucket: WorkingBucket, inputs: BucketInputs, order: Ints, is_tombs
     barrier = np.zeros(len(bucket.rows), dtype=np.int64)
     of_partition = is_tombstone & (bucket.commit_rows >= 0)
     np.maximum.at(barrier, bucket.commit_rows[of_partition], order[of_partition] + 1)
-    of_group = is_tombstone & (to_ints(inputs.commits["partition"]) < 0)
-    if of_group.any():
+    of_group = np.flatnonzero(is_tombstone & (to_ints(inputs.commits["partition"]) < 0))
+    if of_group.size:
         group = bucket.groups.find(to_array(inputs.commits["group"]))[of_group]
         keys = bucket.group_keys(to_codes(inputs.commits["cluster"])[of_group], group)
         row_keys = bucket.group_keys()
-        group_barrier = np.zeros(int(max(keys.max(), row_keys.max())) + 1, dtype=np.int64)
-        np.maximum.at(group_barrier, keys, order[of_group] + 1)
-        barrier = np.maximum(barrier, group_barrier[row_keys])
+        tombstone = np.full(int(max(keys.max(), row_keys.max())) + 1, -1, dtype=np.int64)
+        tombstone[keys] = of_group
+        row_tombstone = tombstone[row_keys]
+        # A tombstone in an offsets partition that the group has left says nothing about its commits since.
+        log, row_log = to_codes(inputs.commits["log"]), bucket.rows.offsets_log
+        is_same_log = (row_log == NO_LOG) | (row_log == log[row_tombstone])
+        is_hit = (row_tombstone >= 0) & is_same_log
+        barrier[is_hit] = np.maximum(barrier[is_hit], order[row_tombstone[is_hit]] + 1)
     return barrier
 
 

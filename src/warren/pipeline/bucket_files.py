@@ -21,7 +21,7 @@ ENCODING = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in WINDOW_COL
 """Slots and counters differ little from row to row: deltas are a third of the bytes and no slower than plain."""
 
 _PLAIN = ("partition", "status", "reason", "since_ms", "complete", "current_lag", "committed_offset", "head",
-          "log_start", "trend_floor")  # fmt: skip
+          "head_ms", "log_start", "offsets_log", "trend_floor")  # fmt: skip
 """The columns that files hold as they are in memory."""
 
 
@@ -30,7 +30,9 @@ def load_bucket(store: Store, plan: CyclePlan, number: int) -> WorkingBucket:
     if not plan.state:
         return WorkingBucket(new_rows(0, plan.intervals))
     table = store.read_parquet(plan.state[number].partitions)
-    return from_table(table, [cluster.name for cluster in plan.clusters], plan.intervals)
+    bucket = from_table(table, [cluster.name for cluster in plan.clusters], plan.intervals)
+    bucket.move_times(plan.clock_step_ms)
+    return bucket
 
 
 def load_inputs(store: Store, plan: CyclePlan, number: int, tables: Mapping[TableKind, pa.Table]) -> BucketInputs:

@@ -6,21 +6,27 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.domain.arrays import to_array, to_bools, to_ints
+from warren.domain.arrays import Ints, to_array, to_bools, to_ints
 from warren.domain.status import Status
 from warren.pipeline.judge_partitions import Tail, tails_to_verify
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 from warren.snapshot.manifest import Bucket
 
+MAX_COMMIT_TIMES = 64
+"""How many groups of a cluster a bucket reports a commit time of."""
+
 
 class ClusterCounts(msgspec.Struct, frozen=True):
-    """One cluster in one bucket; `commits` counts the new ones, `newest_ms` is the time of the newest."""
+    """One cluster in one bucket; `commits` counts the new ones.
+
+    `commit_times` has, for some of the groups that have committed, their offsets partition and the newest time.
+    """
 
     groups: Mapping[str, int]
     partitions: Mapping[str, int]
     totallag: int
     commits: int
-    newest_ms: int | None
+    commit_times: tuple[tuple[int, int], ...]
 
 
 class Rejected(msgspec.Struct, frozen=True):
@@ -64,19 +70,28 @@ def _cluster_counts(bucket: WorkingBucket, inputs: BucketInputs) -> dict[str, Cl
     group_cluster = to_ints(to_array(groups["cluster"]).indices)
     group_status = to_ints(groups["status"])
     commit_cluster, time_ms = to_ints(commits["cluster"]), to_ints(commits["time_ms"])
+    group, log = to_ints(to_array(commits["group"]).indices), to_ints(commits["log"])
     is_commit = ~to_bools(commits["is_tombstone"])
     counts = {}
     for number, cluster in enumerate(inputs.plan.clusters):
         is_own = rows.cluster == number
-        times = time_ms[(commit_cluster == number) & is_commit]
+        own = np.flatnonzero((commit_cluster == number) & is_commit)
         counts[cluster.name] = ClusterCounts(
             groups=_count_statuses(group_status[group_cluster == number]),
             partitions=_count_statuses(rows.status[is_own]),
             totallag=int(np.maximum(rows.current_lag[is_own], 0).sum()),
-            commits=int(times.size),
-            newest_ms=int(times.max()) if times.size else None,
+            commits=int(own.size),
+            commit_times=_newest_times(group[own], log[own], time_ms[own]),
         )
     return counts
+
+
+def _newest_times(group: Ints, log: Ints, time_ms: Ints) -> tuple[tuple[int, int], ...]:
+    """The offsets partition and the time of the newest commit of some groups."""
+    by_group = np.lexsort((time_ms, group))
+    newest = by_group[np.flatnonzero(np.append(np.diff(group[by_group]), 1))] if group.size else by_group
+    newest = newest[:: newest.size // MAX_COMMIT_TIMES + 1]
+    return tuple(zip(log[newest].tolist(), time_ms[newest].tolist(), strict=True))
 
 
 def _count_statuses(status: NDArray[np.integer]) -> dict[str, int]:

@@ -9,10 +9,12 @@ from typing import Protocol
 import pyarrow as pa
 from msgspec import structs
 
+from warren.clock import ClockReading, read_clock
 from warren.config import Config
 from warren.errors import ClusterError
 from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult
+from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.engine import FlowFailed, KeepWaiting
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.manifest_writer import ManifestWriter
@@ -71,7 +73,7 @@ class Cycles:
         sample: SampleClusters,
         list_committed: ListCommitted,
         verify_tails: VerifyTails = lambda _: None,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], ClockReading] = read_clock,
         on_level: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._config = config
@@ -81,11 +83,9 @@ class Cycles:
         self._sample = sample
         self._list_committed = list_committed
         self._verify_tails = verify_tails
-        self._clock_ms = clock_ms
+        self._clock = clock
         self._on_level = on_level
         self._requests = RequestQueue(store.root)
-        self._started: set[str] = set()
-        """The clusters that have answered since this process started."""
         self.timing: Mapping[str, int] = {}
         self._writer = ManifestWriter(store, self._first_manifest)
         self._head_files = HeadFiles(store, self.manifest.heads[-1] if self.manifest.heads else None)
@@ -137,26 +137,32 @@ class Cycles:
 
     def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch) -> None:
         """Plan, run and publish one cycle; until the manifest is published nothing has happened."""
-        before, requested = self.manifest, self._take_requests()
-        now_ms = self._clock_ms()
+        requested, now = self._take_requests(), self._clock()
+        step_ms, now_ms = clock_step(self.manifest, now), now.wall_ms
+        if step_ms:
+            log.warning("the clock of this machine was set by %+.1f s; the state moves with it", step_ms / 1000)
+        before = moved(self.manifest, step_ms)
         answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
-        reads = admit(self._reads(answered, now_ms), self._config.pipeline.max_records)
+        answered = with_wall_times(answered, now.offset_ms)
+        reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)
         for warning in (warning for read in reads for warning in read.warnings):
             log.warning("%s", warning)
         topics = {name: self._head_files.topics(name) for name in answered}
-        clusters = self._planner.clusters(before, answered, reads, topics)
+        clusters = self._planner.clusters(before, answered, reads, topics, now_ms)
         heads = before.heads
         if answered:
             heads = (*heads, self._head_files.write(before.sequence + 1, self._planner.names, answered))
         deletions = deletions_in_cycle(before, requested, self._config.clusters, now_ms)
         heads = thin_history(heads, now_ms)
-        plan = self._planner.plan(before, now_ms, clusters, reads, heads, self._slots, deletions)
+        plan = self._planner.plan(before, now_ms, clusters, reads, heads, self._slots, deletions, step_ms)
         seeds = self._list_seeds(answered)
         tables = driver_tables(plan, answered, seeds)
         watch.lap("plan")
         results = self._engine.run(reads, tables, plan, lambda: self._all_answer(reads))
         watch.lap("judge")
-        manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
+        manifest = next_manifest(before, plan, {**samples, **answered}, reads, seeds.keys(), results, watch.stages)
+        steps = before.clock_steps + bool(step_ms)
+        manifest = structs.replace(manifest, steady_ms=now.steady_ms, boot_id=now.boot_id, clock_steps=steps)
         renewed = {deletion for result in results for deletion in result.renewed_deletions}
         manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
         self._writer.publish(manifest)
@@ -165,7 +171,6 @@ class Cycles:
         self._requests.remove(request.id for request in requested)
         for request in requested:
             log.info("%s: deleted group %r, topic %r on request", request.cluster, request.group, request.topic)
-        self._started |= set(answered)
         self._log_rejects(results)
         tails: dict[str, dict[Partition, None]] = {}
         for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
@@ -191,9 +196,6 @@ class Cycles:
         except (LookupError, ValueError):
             log.warning("the requested log level %r does not exist", level)
 
-    def _reads(self, answered: Mapping[str, ClusterSample], now_ms: int) -> list[TopicRead]:
-        return self._planner.reads(self.manifest, answered, self._started, now_ms)
-
     def _list_seeds(self, answered: Iterable[str]) -> dict[str, pa.Table]:
         """What the brokers hold for groups that stay silent after a start at the latest commits, once per cluster."""
         seeds = {}
@@ -209,7 +211,7 @@ class Cycles:
         """The samples, with an error on every cluster that is down or whose offsets topic cannot be read now."""
         checked = {**samples, **{name: s for name, s in self._sample().items() if s.error is not None}}
         answered = {name: sample for name, sample in checked.items() if sample.error is None}
-        for read in self._reads(answered, self._clock_ms()):
+        for read in self._planner.reads(self.manifest, answered, self._clock().wall_ms):
             try:
                 self._engine.probe(read, lambda read=read: self._all_answer([read]))  # type: ignore[misc]
             except FlowFailed as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.arrays import Ints, SmallInts, to_array, to_bools, to_ints
+from warren.domain.arrays import Codes, Ints, SmallInts, to_array, to_bools, to_codes, to_ints
 from warren.domain.compaction import keep_needed
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
@@ -26,6 +26,7 @@ KEYED_COMMITS = pa.schema(
         ("offset", pa.int64()),
         ("time_ms", pa.int64()),
         ("order", pa.int64()),
+        ("log", pa.int32()),
         ("is_tombstone", pa.bool_()),
     ]
 )
@@ -63,6 +64,7 @@ def decode_records(batch: pa.RecordBatch, plan: CyclePlan) -> DecodedRecords:
             "offset": values.offset[is_good],
             "time_ms": values.time_ms[is_good],
             "order": to_ints(raw["offset"])[good],
+            "log": record_logs(raw, plan)[good],
             "is_tombstone": values.is_tombstone[is_good],
         },
         schema=KEYED_COMMITS,
@@ -93,12 +95,18 @@ def compact_records(batches: Iterable[DecodedRecords], plan: CyclePlan) -> Decod
     return DecodedRecords(_keep_needed(commits, plan), tuple(metadata), tuple(rejects))
 
 
+def record_logs(raw: pa.Table, plan: CyclePlan) -> Codes:
+    """The number of the offsets partition of each record within its cluster."""
+    return plan.source_logs[to_ints(raw["source"])] + to_codes(raw["partition"])
+
+
 def _keep_needed(commits: pa.Table, plan: CyclePlan) -> pa.Table:
     if commits.num_rows == 0:
         return commits
     keys = to_array(commits["key"])
+    code = to_ints(commits["source"]) * len(keys.dictionary) + to_ints(keys.indices)
     is_needed = keep_needed(
-        to_ints(commits["source"]) * len(keys.dictionary) + to_ints(keys.indices),
+        _with_logs(code, to_ints(commits["log"])),
         to_ints(commits["order"]),
         to_ints(commits["time_ms"]),
         to_bools(commits["is_tombstone"]),
@@ -106,6 +114,13 @@ def _keep_needed(commits: pa.Table, plan: CyclePlan) -> pa.Table:
         plan.min_distance_ms,
     )
     return commits if is_needed.all() else commits.filter(pa.array(is_needed))
+
+
+def _with_logs(code: Ints, log: Ints) -> Ints:
+    """Codes of (key, log) from codes of keys; the same codes if, as usual, each key has been written to one log."""
+    log_of_key = np.zeros(int(code.max()) + 1, dtype=np.int64)
+    log_of_key[code] = log
+    return code if (log_of_key[code] == log).all() else np.unique(np.stack([code, log]), axis=1, return_inverse=True)[1]
 
 
 def count_rejects(raw: pa.Table, rows: Ints, reasons: SmallInts, plan: CyclePlan) -> list[pa.Table]:

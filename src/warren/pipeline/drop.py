@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.arrays import Bools, Ints, to_bools, to_ints
+from warren.domain.arrays import Bools, Ints, to_bools
+from warren.domain.matching import is_wanted
 from warren.domain.windows import NEVER, UNKNOWN, drop_until
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 
@@ -18,6 +19,18 @@ def drop_restarted_clusters(bucket: WorkingBucket, inputs: BucketInputs) -> Work
     return bucket
 
 
+def drop_unwanted_groups(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop groups that new filters do not accept any more."""
+    is_kept = np.ones(len(bucket.rows), dtype=np.bool_)
+    for index, cluster in enumerate(inputs.plan.clusters):
+        own = np.flatnonzero(bucket.rows.cluster == index) if cluster.has_new_filters else ()
+        if len(own):
+            wanted = is_wanted(bucket.groups.values, cluster.filters, inputs.plan.storage_filter)
+            is_kept[own] = wanted[bucket.rows.group[own]]
+    bucket.keep(is_kept)
+    return bucket
+
+
 def drop_deleted_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
     """Drop slots, and disregard new commits, that are older than the deletion of their group."""
     deleted = _find_deleted(bucket, inputs)
@@ -26,7 +39,7 @@ def drop_deleted_commits(bucket: WorkingBucket, inputs: BucketInputs) -> Working
         until_ms[deleted.rows] = deleted.until_ms
         # Before new commits are appended: none of them must be merged into a slot that is dropped.
         bucket.rows.windows = drop_until(bucket.rows.windows, until_ms)
-        is_old = to_ints(inputs.commits["time_ms"]) <= until_ms[bucket.commit_rows]
+        is_old = bucket.commit_times <= until_ms[bucket.commit_rows]
         is_old &= ~to_bools(inputs.commits["is_tombstone"])
         bucket.commit_rows = np.where(is_old, -1, bucket.commit_rows)
     return bucket
@@ -54,7 +67,8 @@ def drop_expired(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
     for index, cluster in enumerate(plan.clusters):
         for topic, deleted_at_ms in cluster.deleted_topics:
             is_deleted = (rows.cluster == index) & (rows.topic == bucket.topics.find(pa.array([topic]))[0])
-            is_expired |= is_deleted & (last_ms <= deleted_at_ms + cluster.skew_ms)
+            is_expired |= is_deleted & (last_ms <= deleted_at_ms)
+            rows.head[is_deleted] = UNKNOWN
     bucket.keep(~is_expired)
     return bucket
 
@@ -67,7 +81,7 @@ class _DeletedRows:
     by_group: Ints
     by_topic: Ints
     until_ms: Ints
-    """Up to when their commits are deleted, by the brokers' clock."""
+    """Up to when their commits are deleted."""
 
 
 def _find_deleted(bucket: WorkingBucket, inputs: BucketInputs) -> _DeletedRows | None:
@@ -86,8 +100,7 @@ def _find_deleted(bucket: WorkingBucket, inputs: BucketInputs) -> _DeletedRows |
     named = np.flatnonzero(is_named[rows.group])
     if len(named) == 0:
         return None
-    skew_ms = np.array([planned.skew_ms for planned in inputs.plan.clusters])[cluster]
-    asked_at_ms = np.array([deletion.asked_at_ms for deletion in deletions]) + skew_ms
+    asked_at_ms = np.array([deletion.asked_at_ms for deletion in deletions])
 
     topics = len(bucket.topics) + 1
     row_groups, keys = bucket.group_keys()[named], bucket.group_keys(cluster, group)

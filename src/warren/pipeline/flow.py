@@ -17,11 +17,23 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from warren.pipeline.add_commits import add_seeds, append_commits, locate_commits, replace_owners
+from warren.pipeline.add_commits import (
+    add_seeds,
+    append_commits,
+    follow_offsets_logs,
+    locate_commits,
+    replace_owners,
+)
 from warren.pipeline.bucket_files import load_bucket, load_inputs, write_bucket
 from warren.pipeline.bucket_result import to_result
 from warren.pipeline.decode import compact_records, decode_records
-from warren.pipeline.drop import drop_deleted_commits, drop_deleted_partitions, drop_expired, drop_restarted_clusters
+from warren.pipeline.drop import (
+    drop_deleted_commits,
+    drop_deleted_partitions,
+    drop_expired,
+    drop_restarted_clusters,
+    drop_unwanted_groups,
+)
 from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.roll_up_groups import roll_up_groups
@@ -36,7 +48,9 @@ Batches = Iterable[pa.RecordBatch]
 
 BUCKET_STEPS: tuple[BucketStep, ...] = (
     drop_restarted_clusters,
+    drop_unwanted_groups,
     locate_commits,
+    follow_offsets_logs,
     drop_deleted_commits,
     append_commits,
     add_seeds,

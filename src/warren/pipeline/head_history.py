@@ -16,7 +16,7 @@ from warren.pipeline.plan import CyclePlan
 from warren.snapshot.store import Store
 
 MAX_SAMPLES_BACK = 5
-"""How many samples back a head is searched when the newest has none: without a leader nothing is produced either."""
+"""How many samples back a head is searched when the newest has none; rows remember their head for longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +120,22 @@ class RowHeads:
         now, then = self._find_topics(newest)[2], self._find_topics(sample)[2]
         return np.asarray((now == then) | (now == ""))
 
-    def newest(self, rows: Ints, column: str = "head") -> Ints:
-        """The last known head (or log start) of each row."""
+    def newest(self, rows: Ints, column: str = "head") -> tuple[Ints, Ints]:
+        """The head (or log start) of each row in the newest samples, and when it was sampled; UNKNOWN without one."""
         newest_first = range(len(self._samples) - 1, -1, -1)
         return self._first_known(newest_first[:MAX_SAMPLES_BACK], rows, column)
 
-    def _first_known(self, samples: Sequence[int], rows: Ints, column: str = "head") -> Ints:
-        """The head (or log start) of each row in the first of some samples that has it."""
-        known = np.full(rows.size, UNKNOWN, dtype=np.int64)
+    def _first_known(self, samples: Sequence[int], rows: Ints, column: str = "head") -> tuple[Ints, Ints]:
+        """The head (or log start) of each row in the first of some samples that has it, and the time of that sample."""
+        known, known_ms = np.full((2, rows.size), UNKNOWN, dtype=np.int64)
         for sample in samples:
             missing = np.flatnonzero(known == UNKNOWN)
             if missing.size == 0:
                 break
             known[missing] = self.at(sample, rows[missing], column)
-        return known
+            taken_ms = self._samples[sample].taken_ms.values()
+            known_ms[missing] = max((end for _, end in taken_ms), default=UNKNOWN)
+        return known, known_ms
 
     def recent(self, rows: Ints, cluster: str, since_ms: int) -> tuple[Ints, Bools]:
         """The lowest head of each row since a time, and whether its head was already known then.
@@ -146,7 +148,7 @@ class RowHeads:
         is_complete = np.zeros(rows.size, dtype=np.bool_)
         if covering and started[0] <= since_ms:
             is_complete = self.at(covering[first], rows) != UNKNOWN
-        lowest, newest = self._first_known(covering[first:], rows), self.newest(rows)
+        (lowest, _), (newest, _) = self._first_known(covering[first:], rows), self.newest(rows)
         is_known = (lowest != UNKNOWN) & (newest != UNKNOWN)
         return np.where(is_known, np.minimum(lowest, newest), lowest), is_complete
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from warren.clock import steady_ms
 from warren.errors import CorruptSnapshot, Fenced
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 MAX_CLAIMS = 20
 KEEP_MANIFESTS = 3
 KEEP_MS = 120_000
-_CONTINUED = ("now_ms", "buckets", "heads", "clusters", "rejects", "requests")
+_CONTINUED = ("now_ms", "steady_ms", "boot_id", "clock_steps", "buckets", "heads", "clusters", "rejects", "requests")
 """What a new writer takes over as it is; all else follows from its own configuration."""
 
 
@@ -28,7 +29,7 @@ class ManifestWriter:
         self._first = first
         self.newest = self._take_over()
         self._published: dict[int, tuple[int, set[str]]] = {}
-        """For each manifest that still exists its time, and the paths of the files it names."""
+        """For each manifest that still exists when it was first seen, and the paths of the files it names."""
         self._sweep()
 
     def _take_over(self) -> Manifest:
@@ -73,11 +74,11 @@ class ManifestWriter:
         self._remember(manifest)
 
     def _remember(self, manifest: Manifest) -> None:
-        self._published[manifest.sequence] = (manifest.now_ms, {file.path for file in manifest.files()})
+        self._published[manifest.sequence] = (steady_ms(), {file.path for file in manifest.files()})
 
     def remove_old(self) -> None:
         """Keep the newest manifests and those of the last minutes; remove what only older ones name."""
-        oldest_ms = self.newest.now_ms - KEEP_MS
+        oldest_ms = steady_ms() - KEEP_MS
         old = [s for s in sorted(self._published)[:-KEEP_MANIFESTS] if self._published[s][0] < oldest_ms]
         if old:
             paths = set().union(*(self._published.pop(sequence)[1] for sequence in old))

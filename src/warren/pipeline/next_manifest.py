@@ -3,17 +3,21 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
-from warren.domain.clock_skew import ClockSkew
+from warren.domain.clock_skew import ClockSkew, observe_skew
 from warren.domain.status import Status
 from warren.kafka.samples import ClusterSample
 from warren.pipeline.bucket_result import BucketResult, ClusterCounts
 from warren.pipeline.offset_ranges import TopicRead
-from warren.pipeline.plan import CyclePlan, PlannedCluster
-from warren.snapshot.manifest import ClusterState, Manifest
+from warren.pipeline.plan import CyclePlan, PlannedCluster, filters_text
+from warren.snapshot.manifest import ClusterState, Manifest, Position, Source
 
-UNKNOWN_CLUSTER = ClusterState(None, None, True, {}, False, 0, None, {}, {}, 0, Status.OK.name)
+UNKNOWN_CLUSTER = ClusterState(None, None, True, {}, False, 0, {}, {}, 0, Status.OK.name)
+
+MAX_SKEW_INTERVAL_MS = 300_000
+"""Commits that may have been made over a longer time than this say too little about a clock."""
 
 
 def state_of(manifest: Manifest, cluster: str) -> ClusterState:
@@ -37,7 +41,8 @@ def next_manifest(
         counts = [result.clusters[planned.name] for result in results]
         was = state_of(before, planned.name)
         state = cluster_state(was, planned, samples.get(planned.name), own, counts, plan.now_ms)
-        clusters[planned.name] = replace(state, seeded=was.seeded or planned.name in seeded)
+        filters = filters_text(plan.storage_filter, planned.filters)
+        clusters[planned.name] = replace(state, seeded=was.seeded or planned.name in seeded, filters=filters)
     return replace(
         before,
         sequence=plan.sequence,
@@ -72,24 +77,43 @@ def cluster_state(
     )
     if sample is None or sample.error is not None:
         return replace(after, error=sample.error if sample else "it was not sampled")
-    skew = clock_skew_of(before)
-    newest = max((count.newest_ms for count in counts if count.newest_ms is not None), default=None)
-    if newest is not None and before.looked_at_ms and not before.is_catching_up:
-        skew = skew.updated(newest, before.looked_at_ms, sample.ends_at_ms)
+    skews, implausible = observe_skews(planned, [pair for count in counts for pair in count.commit_times])
     return replace(
         after,
         error=None,
         is_catching_up=any(read.is_catching_up for read in reads),
-        sources={**before.sources, **{read.topic: read.after for read in reads}},
-        looked_at_ms=sample.ends_at_ms,
+        sources={**before.sources, **{read.topic: _with_skews(read, skews) for read in reads}},
+        looked_at_ms=sample.ends_at_ms[0],
         topics_at_ms=sample.topics_at_ms,
-        skew=(skew.low, skew.high),
+        implausible_commits=before.implausible_commits + implausible,
     )
 
 
-def clock_skew_of(state: ClusterState) -> ClockSkew:
-    """The clock skew of a cluster, as far as it is known."""
-    return ClockSkew(*state.skew) if state.skew else ClockSkew()
+def observe_skews(planned: PlannedCluster, commit_times: Sequence[tuple[int, int]]) -> tuple[dict[int, ClockSkew], int]:
+    """The clock skew by offsets partition, from pairs of its id and the time of a commit; how many contradict it."""
+    skews, implausible = {}, 0
+    pairs = np.array(commit_times, dtype=np.int64).reshape(-1, 2)
+    for log in planned.logs:
+        times = pairs[pairs[:, 0] == log.id, 1]
+        if times.size and log.read_from_ms > 0 and log.read_to_ms - log.read_from_ms <= MAX_SKEW_INTERVAL_MS:
+            skews[log.id], outliers = observe_skew(times, log.read_from_ms, log.read_to_ms)
+            implausible += outliers
+    return skews, implausible
+
+
+def _with_skews(read: TopicRead, observed: Mapping[int, ClockSkew]) -> Source:
+    positions = dict(read.after.positions)
+    for partition, position in read.after.positions.items():
+        skew = observed.get(read.first_log + partition)
+        if skew is not None:
+            skew = ClockSkew(*position.skew).followed_by(skew) if position.skew else skew
+            positions[partition] = replace(position, skew=(skew.low, skew.high))
+    return replace(read.after, positions=positions)
+
+
+def skew_of(position: Position | None) -> int:
+    """How far the clock of an offsets partition's leader is ahead of ours, as far as it is known."""
+    return ClockSkew(*position.skew).ms if position and position.skew else 0
 
 
 def add_rejects(

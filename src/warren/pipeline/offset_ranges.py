@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from warren.domain.offsets_outages import RECONNECT_MS
+from warren.domain.offsets_logs import RECONNECT_MS
 from warren.kafka.samples import PartitionEnds
 from warren.snapshot.manifest import Position, Source
 from warren.sources.offsets_topic import OffsetRange
@@ -13,14 +13,19 @@ from warren.sources.offsets_topic import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class TopicRead:
-    """What to read of one offsets topic of one cluster, and the positions afterwards."""
+    """What to read of one offsets topic of one cluster, and the positions afterwards.
+
+    `sampled_ms` is when the ends were requested, and when they had arrived. `first_log` is the id of partition 0.
+    """
 
     cluster: str
     topic: str
     ranges: Mapping[int, OffsetRange]
     after: Source
+    sampled_ms: tuple[int, int] = (0, 0)
     warnings: tuple[str, ...] = ()
     is_another_log: bool = False
+    first_log: int = 0
 
     @property
     def records(self) -> int:
@@ -29,8 +34,8 @@ class TopicRead:
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether the positions afterwards are still short of where the topic stood at the start."""
-        return any(position.left_to_catch_up for position in self.after.positions.values())
+        """Whether the positions afterwards are still short of where the topic ended."""
+        return any(position.backlog for position in self.after.positions.values())
 
 
 def plan_topic_read(
@@ -41,15 +46,15 @@ def plan_topic_read(
     topic_id: str,
     *,
     from_latest: bool,
-    is_start: bool,
     now_ms: int,
-    sampled_at_ms: int = 0,
+    sampled_ms: tuple[int, int] = (0, 0),
+    last_sampled_ms: int = 0,
     was_unavailable: bool = False,
 ) -> TopicRead:
-    """All there is to read of one offsets topic; `is_start` marks the first sample after a start or an error.
+    """All there is to read of one offsets topic.
 
     `is_another_log` in the result says that offsets do not continue from the positions: plan again without `before`.
-    `sampled_at_ms` is the time of the last sample, `was_unavailable` says that the whole cluster did not answer since.
+    `last_sampled_ms` is the time of the last sample; `was_unavailable` says that the cluster has not answered since.
     """
     warnings: list[str] = []
     is_another_log = before is not None and bool(topic_id) and before.topic_id not in ("", topic_id)
@@ -58,15 +63,15 @@ def plan_topic_read(
     known = before.positions if before else {}
     ranges: dict[int, OffsetRange] = {}
     if was_unavailable:
-        known = {partition: _unavailable(position, sampled_at_ms) for partition, position in known.items()}
+        known = {partition: _unavailable(position, last_sampled_ms) for partition, position in known.items()}
     # A partition that did not answer keeps its position; what it holds is read when it answers again.
-    positions = {partition: _unavailable(position, sampled_at_ms) for partition, position in known.items()}
+    positions = {partition: _unavailable(position, last_sampled_ms) for partition, position in known.items()}
     for partition, end in ends.items():
         position = known.get(partition)
         if position is None:
             start = end.stable_end if from_latest and before is None else end.log_start
-            position = Position(start, end.stable_end, end.end, end.stable_end)
-        position = _unavailable(position, sampled_at_ms) if end.is_held_back else _available(position, now_ms)
+            position = Position(start, end.stable_end, end.end)
+        position = _unavailable(position, last_sampled_ms) if end.is_held_back else _available(position, now_ms)
         start = position.next_offset
         if start < end.log_start:
             if end.log_start > position.stable_end:
@@ -85,14 +90,13 @@ def plan_topic_read(
         positions[partition] = structs.replace(
             position,
             next_offset=end_offset,
-            catch_up_to=end.stable_end if is_start else min(position.catch_up_to, end.stable_end),
             stable_end=end.stable_end,
             end=end.end,
             stuck_since_ms=_stuck_since(position, end, now_ms),
         )
     # A topic that cannot be seen just now keeps its id, so that another one in its place is noticed.
     after = Source(topic_id or (before.topic_id if before else ""), positions)
-    return TopicRead(cluster, topic, ranges, after, tuple(warnings), is_another_log)
+    return TopicRead(cluster, topic, ranges, after, sampled_ms, tuple(warnings), is_another_log)
 
 
 def _unavailable(position: Position, since_ms: int) -> Position:
@@ -120,10 +124,9 @@ def _stuck_since(position: Position, end: PartitionEnds, now_ms: int) -> int | N
 def admit(reads: list[TopicRead], max_records: int) -> list[TopicRead]:
     """Cut the ranges so that together they cover no more than `max_records`, each partition in proportion."""
     total = sum(read.records for read in reads)
-    if total <= max_records:
-        return reads
-    share = max_records / total
-    return [_cut(read, share) for read in reads]
+    if total > max_records:
+        reads = [_cut(read, max_records / total) for read in reads]
+    return [_with_seen(read) for read in reads]
 
 
 def _cut(read: TopicRead, share: float) -> TopicRead:
@@ -136,3 +139,20 @@ def _cut(read: TopicRead, share: float) -> TopicRead:
         for partition, position in read.after.positions.items()
     }
     return replace(read, ranges=ranges, after=structs.replace(read.after, positions=positions))
+
+
+def _with_seen(read: TopicRead) -> TopicRead:
+    """The read with the time up to which each of its partitions has been seen whole."""
+    at_ms, positions = read.sampled_ms[0], {}
+    for partition, position in read.after.positions.items():
+        if position.away_from_ms is not None and position.away_to_ms is None:
+            seen = position
+        elif position.next_offset >= position.end:
+            seen = structs.replace(position, seen_until_ms=at_ms, awaited_end=None, awaited_at_ms=None)
+        elif position.awaited_end is None or position.next_offset >= position.awaited_end:
+            seen_until_ms = position.awaited_at_ms or position.seen_until_ms
+            seen = structs.replace(position, seen_until_ms=seen_until_ms, awaited_end=position.end, awaited_at_ms=at_ms)
+        else:
+            seen = position
+        positions[partition] = seen
+    return replace(read, after=structs.replace(read.after, positions=positions))

@@ -1,5 +1,6 @@
 """What one cycle reads and judges, decided by the driver and sent to every task."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.matching import GroupFilter, is_wanted
-from warren.domain.offsets_outages import Outage
+from warren.domain.offsets_logs import OffsetsLog, OffsetsLogs
 from warren.domain.rules import Limits
 from warren.snapshot.manifest import Bucket, HeadSample
 from warren.snapshot.requests import PipelineRequest
@@ -21,24 +22,38 @@ class PlannedCluster:
     is_judged: bool
     is_restarted: bool = False
     """Whether its offsets topic is another log now, so that its windows start over."""
-    skew_ms: int = 0
     recent_ms: int = 100_000
     """How far back a head counts as recent: as long as Burrow's ring of head samples."""
     deleted_topics: tuple[tuple[str, int], ...] = ()
     """Topics that were deleted, created again or not, and when: commits from before do not count."""
     verified_tails: tuple[tuple[str, int], ...] = ()
     """Partitions whose tail has been read up to their present head."""
-    read_until_ms: int | None = None
-    """When the ends were fixed up to which commits are read; None if now."""
-    outages: tuple[Outage, ...] = ()
+    logs: tuple[OffsetsLog, ...] = ()
+    """Its offsets partitions."""
+    filters: tuple[GroupFilter, ...] = (GroupFilter(),)
+    has_new_filters: bool = False
+    """Whether groups that are known already have to pass the filters again."""
+
+    def offsets_logs(self) -> OffsetsLogs:
+        """Its offsets partitions, to be looked up."""
+        return OffsetsLogs(self.logs)
+
+
+def filters_text(storage: GroupFilter, filters: Sequence[GroupFilter]) -> str:
+    """All filters of a cluster's groups in one text, to be compared with those of the last cycle."""
+    return repr((storage, tuple(filters)))
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSource:
-    """An offsets topic as the tasks see it: its cluster (an index) and which groups are wanted from it."""
+    """An offsets topic as the tasks see it: its cluster (an index) and which groups are wanted from it.
+
+    `first_log` is the id of its first offsets partition.
+    """
 
     cluster: int
     filters: tuple[GroupFilter, ...]
+    first_log: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,8 @@ class CyclePlan:
     state: tuple[Bucket, ...]
     heads: tuple[HeadSample, ...]
     elapsed_ms: int = 0
+    clock_step_ms: int = 0
+    """How far our clock was set since the last cycle: the times of the state move with it."""
     storage_filter: GroupFilter = field(default_factory=GroupFilter)
     deletions: tuple[PipelineRequest, ...] = ()
     """Deleted groups, or topics of groups: commits from before their deletion do not count."""
@@ -71,6 +88,11 @@ class CyclePlan:
     def source_clusters(self) -> Codes:
         """The cluster of each source."""
         return np.array([source.cluster for source in self.sources], dtype=np.int32)
+
+    @property
+    def source_logs(self) -> Codes:
+        """The id of the first offsets partition of each source."""
+        return np.array([source.first_log for source in self.sources], dtype=np.int32)
 
     def is_wanted(self, groups: pa.StringArray, index: Ints, source: Ints) -> Bools:
         """Whether the group of each row (an index into `groups`) is wanted from the row's source."""

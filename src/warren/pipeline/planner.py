@@ -6,26 +6,24 @@ from dataclasses import replace
 import msgspec
 import pyarrow as pa
 
-from warren.config import Config
+from warren.config import Config, Consumer
+from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.domain.matching import GroupFilter
-from warren.domain.offsets_outages import Outage
+from warren.domain.offsets_logs import UNSEEN_MS, OffsetsLog, offsets_log_id
 from warren.domain.rules import Limits
 from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.head_files import changed_topics
-from warren.pipeline.next_manifest import clock_skew_of, state_of
+from warren.pipeline.next_manifest import skew_of, state_of
 from warren.pipeline.offset_ranges import TopicRead, plan_topic_read
-from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource
+from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource, filters_text
 from warren.pipeline.schemas import OWNERS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.pipeline.wanted import keep_wanted_groups
-from warren.snapshot.manifest import HeadSample, Manifest, Source
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Position
 from warren.snapshot.requests import PipelineRequest
 from warren.sources.offsets_topic import offsets_topics, starts_latest
 
 Samples = Mapping[str, ClusterSample]
-
-MAX_COMMIT_DELAY_MS = 10_000
-"""How long after it was made a commit may take until it can be read."""
 
 
 class Planner:
@@ -37,47 +35,43 @@ class Planner:
         self.names = sorted(config.clusters)
         """The clusters in the order of their indexes in plans."""
         self.consumers = offsets_topics(config)
+        self.storage_filter = GroupFilter(config.storage.group_allowlist, config.storage.group_denylist)
 
     @property
     def trigger_s(self) -> float:
         """How often a cycle runs: at least as often as any cluster's offset-refresh."""
         return min(self.config.pipeline.trigger, *(c.offset_refresh for c in self.config.clusters.values()))
 
-    def reads(self, before: Manifest, answered: Samples, started: Collection[str], now_ms: int) -> list[TopicRead]:
+    def reads(self, before: Manifest, answered: Samples, now_ms: int) -> list[TopicRead]:
         """What to read of every offsets topic; if one of a cluster is another log now, all of its from their start."""
         topics = [(cluster, topic) for cluster, topic in self.consumers if cluster in answered]
-        reads = [self._read(before, answered[cluster], topic, started, now_ms) for cluster, topic in topics]
+        reads = [self._read(before, answered[cluster], topic, now_ms) for cluster, topic in topics]
         restarted = {read.cluster for read in reads if read.is_another_log}
         for index, (cluster, topic) in enumerate(topics):
             if cluster in restarted:
-                again = self._read(before, answered[cluster], topic, started, now_ms, is_restart=True)
+                again = self._read(before, answered[cluster], topic, now_ms, is_restart=True)
                 reads[index] = replace(again, warnings=reads[index].warnings, is_another_log=True)
         return reads
 
     def _read(
-        self,
-        before: Manifest,
-        sample: ClusterSample,
-        topic: str,
-        started: Collection[str],
-        now_ms: int,
-        *,
-        is_restart: bool = False,
+        self, before: Manifest, sample: ClusterSample, topic: str, now_ms: int, *, is_restart: bool = False
     ) -> TopicRead:
         state = state_of(before, sample.cluster)
         source = state.sources.get(topic)
-        return plan_topic_read(
+        read = plan_topic_read(
             sample.cluster,
             topic,
             None if is_restart else source,
             sample.ends.get(topic, {}),
             sample.offsets_topic_ids.get(topic, ""),
             from_latest=source is None and all(starts_latest(c) for c in self.consumers[sample.cluster, topic]),
-            is_start=sample.cluster not in started or state.error is not None,
             now_ms=now_ms,
-            sampled_at_ms=state.looked_at_ms,
+            sampled_ms=sample.ends_at_ms,
+            last_sampled_ms=state.looked_at_ms,
             was_unavailable=state.error is not None,
         )
+        topics = sorted(name for cluster, name in self.consumers if cluster == sample.cluster)
+        return replace(read, first_log=offsets_log_id(topics.index(topic)))
 
     def clusters(
         self,
@@ -85,6 +79,7 @@ class Planner:
         answered: Samples,
         reads: Sequence[TopicRead],
         topics: Mapping[str, Sequence[Topic]],
+        now_ms: int,
     ) -> tuple[PlannedCluster, ...]:
         """Every cluster as the tasks see it; `topics` are those of the last sample."""
         planned = []
@@ -101,15 +96,19 @@ class Planner:
                     name=name,
                     is_judged=sample is not None and not any(read.is_catching_up for read in own),
                     is_restarted=any(read.is_another_log for read in own),
-                    skew_ms=clock_skew_of(state).ms,
                     recent_ms=round(recent_s * 1000),
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
-                    read_until_ms=sample.ends_at_ms if sample else None,
-                    outages=outages_of([read.after for read in own]),
+                    logs=tuple(log for read in own for log in to_logs(read, state, now_ms)),
+                    filters=self.filters_of(name),
+                    has_new_filters=state.filters != filters_text(self.storage_filter, self.filters_of(name)),
                 )
             )
         return tuple(planned)
+
+    def filters_of(self, cluster: str) -> tuple[GroupFilter, ...]:
+        """The filters of the consumer sections of a cluster, of which a group has to pass one."""
+        return tuple(_filter(c) for (name, _), own in self.consumers.items() if name == cluster for c in own)
 
     def plan(
         self,
@@ -120,6 +119,7 @@ class Planner:
         heads: tuple[HeadSample, ...],
         slots: tuple[int, ...],
         deletions: tuple[PipelineRequest, ...] = (),
+        clock_step_ms: int = 0,
     ) -> CyclePlan:
         """The plan that goes to every task."""
         storage, evaluator = self.config.storage, self.config.evaluator
@@ -137,14 +137,14 @@ class Planner:
             state=before.buckets,
             heads=heads,
             elapsed_ms=max(now_ms - before.now_ms, 0) if before.now_ms else 0,
-            storage_filter=GroupFilter(storage.group_allowlist, storage.group_denylist),
+            clock_step_ms=clock_step_ms,
+            storage_filter=self.storage_filter,
             deletions=deletions,
         )
 
     def _source(self, read: TopicRead) -> PlannedSource:
         consumers = self.consumers[read.cluster, read.topic]
-        filters = tuple(GroupFilter(consumer.group_allowlist, consumer.group_denylist) for consumer in consumers)
-        return PlannedSource(self.names.index(read.cluster), filters)
+        return PlannedSource(self.names.index(read.cluster), tuple(map(_filter, consumers)), read.first_log)
 
     def needs_seeds(self, before: Manifest, cluster: str) -> bool:
         """Whether the offsets of silent groups are still to be listed: once, after a start at the latest commits."""
@@ -152,14 +152,33 @@ class Planner:
         return not state_of(before, cluster).seeded and bool(consumers) and all(starts_latest(c) for c in consumers)
 
 
-def outages_of(sources: Sequence[Source]) -> tuple[Outage, ...]:
-    """The offsets partitions that cannot be read, or could not until a moment ago."""
-    return tuple(
-        Outage(partition, max(source.positions) + 1, position.away_from_ms, position.away_to_ms)
-        for source in sources
-        for partition, position in source.positions.items()
-        if position.away_from_ms is not None
-    )
+def _filter(consumer: Consumer) -> GroupFilter:
+    return GroupFilter(consumer.group_allowlist, consumer.group_denylist)
+
+
+def to_logs(read: TopicRead, before: ClusterState, now_ms: int) -> list[OffsetsLog]:
+    """The partitions of an offsets topic as the tasks see them, given the cluster's state before."""
+    was = before.sources.get(read.topic)
+    known = was.positions if was and not read.is_another_log else {}
+    return [
+        OffsetsLog(
+            id=read.first_log + partition,
+            read_from_ms=known[partition].seen_until_ms if partition in known else 0,
+            read_to_ms=read.sampled_ms[1],
+            seen_until_ms=position.seen_until_ms,
+            skew_ms=skew_of(known.get(partition)),
+            unknown_since_ms=unknown_since(position, now_ms),
+            away_from_ms=position.away_from_ms,
+            away_to_ms=position.away_to_ms,
+        )
+        for partition, position in read.after.positions.items()
+    ]
+
+
+def unknown_since(position: Position, now_ms: int) -> int | None:
+    """Since when the groups of an offsets partition are unknown because it cannot be read up to its end."""
+    seen_ms = position.seen_until_ms or position.awaited_at_ms or position.away_from_ms or now_ms
+    return seen_ms if now_ms - seen_ms > UNSEEN_MS else None
 
 
 def driver_tables(plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table]) -> pa.Table:

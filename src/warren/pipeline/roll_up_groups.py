@@ -43,6 +43,7 @@ def roll_up_groups(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         "first_row": first,
         "partitions": size.astype(np.int32),
         "newest_commit_ms": np.maximum.reduceat(end_ms, first),
+        "unknown_since_ms": np.maximum.reduceat(bucket.unknown_since_ms, first),
         **{name: np.add.reduceat(rows.status == counted, first, dtype=np.int32) for name, counted in _COUNTED.items()},
     }
     bucket.group_table = pa.table({name: columns[name] for name in GROUPS.names}, schema=GROUPS)
@@ -73,4 +74,4 @@ def _since(status: SmallInts, keys: Ints, bucket: WorkingBucket, inputs: BucketI
     group = bucket.groups.find(to_array(before["group"]))
     index = search(np.where(group >= 0, bucket.group_keys(cluster, group), -1), keys)
     is_same = (index >= 0) & (to_ints(before["status"])[index] == status)
-    return np.where(is_same, to_ints(before["since_ms"])[index], inputs.plan.now_ms)
+    return np.where(is_same, to_ints(before["since_ms"])[index] + inputs.plan.clock_step_ms, inputs.plan.now_ms)

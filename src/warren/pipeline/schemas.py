@@ -39,10 +39,14 @@ COMMITS = pa.schema(
         ("offset", pa.int64()),
         ("time_ms", pa.int64()),
         ("order", pa.int64()),
+        ("log", pa.int32()),
         ("is_tombstone", pa.bool_()),
     ]
 )
-"""Decoded commits; a tombstone without a topic deletes the whole group."""
+"""Decoded commits; a tombstone without a topic deletes the whole group.
+
+`order` is the offset of the record in the offsets partition `log` (its number within the cluster).
+"""
 
 OWNERS = samples.OWNERS.insert(0, pa.field("cluster", pa.int32()))
 """The rows of a group replace all owners that were known of it; a row without a topic only says that they changed."""

@@ -9,12 +9,14 @@ from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_group_names, decode_keys
 from warren.kafka.records.groups import decode_groups
 from warren.kafka.records.rejects import Reject
-from warren.pipeline.decode import DecodedRecords, concat, count_rejects
+from warren.pipeline.decode import DecodedRecords, concat, count_rejects, record_logs
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, TableKind
 
 NEW_PROTOCOL_GROUPS = (3, 17)
 """Key versions whose record says that a group lives on under a new protocol: KIP-848 and Streams groups."""
+
+_AS_READ = ("offset", "time_ms", "order", "log", "is_tombstone")
 
 Tables = dict[TableKind, pa.Table]
 
@@ -41,7 +43,7 @@ def _to_named_commits(commits: pa.Table, plan: CyclePlan) -> pa.Table:
             "group": _to_dictionary(names.group, index),
             "topic": _to_dictionary(names.topic, index),
             "partition": names.partition[index],
-            **{name: commits[name].take(pa.array(wanted)) for name in ("offset", "time_ms", "order", "is_tombstone")},
+            **{name: commits[name].take(pa.array(wanted)) for name in _AS_READ},
         },
         schema=COMMITS,
     )
@@ -56,6 +58,7 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
     """The owners of groups that changed, tombstones of groups that are gone, and rejects, by the newest metadata."""
     keys = to_array(raw["key"]).dictionary_encode()
     index, source, order = to_ints(keys.indices), to_ints(raw["source"]), to_ints(raw["offset"])
+    log = record_logs(raw, plan)
     decoded, names = decode_keys(keys.dictionary), decode_group_names(keys.dictionary)
     is_newest = keep_newest(source * len(keys.dictionary) + index, order, 1)
     is_group = decoded.kind[index] == RecordKind.GROUP
@@ -77,12 +80,14 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
     rejects = count_rejects(raw, rows[is_rejected], values.reject[is_rejected], plan)
     return {
         TableKind.OWNERS: _owner_rows(cluster, group, changed, values.members),
-        TableKind.COMMITS: _group_tombstones(cluster[is_gone], group.filter(pa.array(is_gone)), order[rows[is_gone]]),
+        TableKind.COMMITS: _group_tombstones(
+            cluster[is_gone], group.filter(pa.array(is_gone)), order[rows[is_gone]], log[rows[is_gone]]
+        ),
         TableKind.REJECTS: pa.concat_tables([REJECTS.empty_table(), *rejects]),
     }
 
 
-def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints) -> pa.Table:
+def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: Codes) -> pa.Table:
     columns = {
         "cluster": cluster,
         "group": group.dictionary_encode(),
@@ -91,6 +96,7 @@ def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints) -> pa.
         "offset": np.zeros(len(group), dtype=np.int64),
         "time_ms": np.zeros(len(group), dtype=np.int64),
         "order": order,
+        "log": log,
         "is_tombstone": np.ones(len(group), dtype=np.bool_),
     }
     return pa.table(columns, schema=COMMITS)
@@ -112,7 +118,8 @@ def keep_wanted_groups(table: pa.Table, plan: CyclePlan) -> pa.Table:
     groups = to_array(table["group"]).dictionary_encode()
     index, cluster = to_ints(groups.indices), to_ints(table["cluster"])
     is_kept = np.zeros(table.num_rows, dtype=np.bool_)
-    for source in plan.sources:
-        rows = cluster == source.cluster
-        is_kept[rows] |= is_wanted(groups.dictionary, source.filters, plan.storage_filter)[index[rows]]
+    for number, planned in enumerate(plan.clusters):
+        rows = cluster == number
+        if rows.any():
+            is_kept[rows] = is_wanted(groups.dictionary, planned.filters, plan.storage_filter)[index[rows]]
     return table.filter(pa.array(is_kept))

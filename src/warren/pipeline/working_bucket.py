@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from warren.domain.arrays import Bools, Codes, Floats, Ints, SmallInts, to_bools, to_codes, to_ints
 from warren.domain.status import Status
-from warren.domain.windows import UNKNOWN, Windows, concat, empty, take_rows
+from warren.domain.windows import UNKNOWN, Windows, concat, empty, is_filled, take_rows
 from warren.pipeline.head_history import HeadHistory, RowHeads
 from warren.pipeline.plan import CyclePlan
 from warren.snapshot.schemas import GROUPS
@@ -75,7 +75,9 @@ class Rows:
     current_lag: Ints
     committed_offset: Ints
     head: Ints
+    head_ms: Ints
     log_start: Ints
+    offsets_log: Codes
     trend_floor: Floats
     windows: Windows
 
@@ -94,14 +96,14 @@ class Rows:
         return Rows(**columns, windows=concat(self.windows, rows.windows))
 
 
-_CODES = ("cluster", "group", "topic", "partition", "owner", "client_id")
+_CODES = ("cluster", "group", "topic", "partition", "owner", "client_id", "offsets_log")
 _NEW: dict[str, tuple[type[np.generic], int]] = {
     **dict.fromkeys(_CODES, (np.int32, -1)),
     "status": (np.int8, Status.OK),
     "reason": (np.int8, 0),
     "since_ms": (np.int64, 0),
     "complete": (np.float32, 0),
-    **dict.fromkeys(("current_lag", "committed_offset", "head", "log_start"), (np.int64, UNKNOWN)),
+    **dict.fromkeys(("current_lag", "committed_offset", "head", "head_ms", "log_start"), (np.int64, UNKNOWN)),
     "trend_floor": (np.float64, UNKNOWN),
 }
 """The columns beside the windows: their types, and what a row holds of which nothing is known yet."""
@@ -127,11 +129,15 @@ class WorkingBucket:
     """Hosts and client ids of group members."""
     commit_rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The row of each commit of the inputs; -1 for commits that do not count and for tombstones of groups."""
+    commit_times: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The time of each commit of the inputs, by our clock."""
     is_sorted: bool = True
     renewed_deletions: tuple[str, ...] = ()
     """The ids of deletions whose groups have committed again."""
     unverified_rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The rows whose verdict waits until their tail is verified."""
+    unknown_since_ms: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Since when the group of each row is unknown; UNKNOWN where it was judged, or its whole cluster was not."""
     group_table: pa.Table = field(default_factory=GROUPS.empty_table)
 
     def group_keys(self, cluster: Integers | None = None, group: Integers | None = None) -> Ints:
@@ -139,6 +145,14 @@ class WorkingBucket:
         cluster = self.rows.cluster if cluster is None else cluster
         group = self.rows.group if group is None else group
         return cluster.astype(np.int64) * (len(self.groups) + 1) + group
+
+    def move_times(self, step_ms: int) -> None:
+        """Move the times of the rows with our clock, which was set."""
+        if step_ms:
+            windows = self.rows.windows
+            windows.time_ms = np.where(is_filled(windows), windows.time_ms + step_ms, windows.time_ms)
+            for times in (self.rows.since_ms, self.rows.head_ms):
+                times[times > 0] += step_ms
 
     def keep(self, is_kept: Bools) -> None:
         """Drop the other rows."""

@@ -7,7 +7,7 @@ import msgspec
 from warren.errors import CorruptSnapshot
 from warren.snapshot.requests import PipelineRequest
 
-FORMAT = 1
+FORMAT = 2
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,13 +38,18 @@ class HeadSample(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far an offsets partition has been read, and where its log ended at that time.
 
+    All commits that were made before `seen_until_ms` have been read; once `next_offset` reaches `awaited_end`, so have
+    all that were made before `awaited_at_ms`. `skew` bounds how far the clock of its leader is ahead of ours.
     `away_from_ms` is set during an outage, and with `away_to_ms` for a while after it.
     """
 
     next_offset: int
     stable_end: int
     end: int
-    catch_up_to: int
+    seen_until_ms: int = 0
+    awaited_end: int | None = None
+    awaited_at_ms: int | None = None
+    skew: tuple[int, int] | None = None
     stuck_since_ms: int | None = None
     away_from_ms: int | None = None
     away_to_ms: int | None = None
@@ -53,11 +58,6 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def backlog(self) -> int:
         """Records that are committed but not read yet."""
         return max(self.stable_end - self.next_offset, 0)
-
-    @property
-    def left_to_catch_up(self) -> int:
-        """Records still to be read up to where the log ended at the start."""
-        return max(self.catch_up_to - self.next_offset, 0)
 
     @property
     def held_by_transactions(self) -> int:
@@ -81,12 +81,15 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: Mapping[str, Source]
     seeded: bool
     looked_at_ms: int
-    skew: tuple[int, int] | None
     groups_by_status: Mapping[str, int]
     partitions_by_status: Mapping[str, int]
     totallag: int
     worst_status: str
     topics_at_ms: int = 0
+    filters: str = ""
+    """The filters of groups that its rows have passed."""
+    implausible_commits: int = 0
+    """Groups whose commits were stamped with a time that contradicts the others, counted in each cycle."""
 
     @property
     def is_judged(self) -> bool:
@@ -121,23 +124,22 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rejects: Mapping[str, Mapping[str, int]] = {}
     requests: tuple[PipelineRequest, ...] = ()
     """The deletions of groups in force."""
+    steady_ms: int = 0
+    """The steady clock of the writer's machine at `now_ms`, comparable while `boot_id` is the same."""
+    boot_id: str = ""
+    clock_steps: int = 0
+    """How often the wall clock was seen to be set."""
     format: int = FORMAT
 
     @property
     def is_ready(self) -> bool:
         """Whether no cluster that answers is catching up any more."""
-        return not any(cluster.is_catching_up and cluster.is_judged for cluster in self.clusters.values())
+        return not any(cluster.is_catching_up and cluster.error is None for cluster in self.clusters.values())
 
     @property
     def backlog(self) -> int:
         """Records of all offsets topics that are committed but not read yet."""
         return sum(cluster.backlog for cluster in self.clusters.values())
-
-    @property
-    def left_to_catch_up(self) -> int:
-        """Records still to be read, over all clusters, before every group can be judged."""
-        positions = (position for cluster in self.clusters.values() for position in cluster.positions())
-        return sum(position.left_to_catch_up for position in positions)
 
     def unknown_clusters(self) -> list[str]:
         """The clusters that cannot be judged."""
@@ -161,11 +163,24 @@ class _AnyFormat(msgspec.Struct):
 
 
 def from_json(data: bytes) -> Manifest:
-    """The manifest back from its bytes; CorruptSnapshot for anything but a whole manifest of this format."""
+    """The manifest back from its bytes; CorruptSnapshot for anything but a whole manifest of a known format."""
     try:
         written = bytes(msgspec.json.decode(data, type=_AnyFormat).format).decode()
+        if written == "1":
+            return _from_format_1(data)
         if written != str(FORMAT):
             raise CorruptSnapshot(f"manifest format {written} is not {FORMAT}: written by another version of Warren")
         return msgspec.json.decode(data, type=Manifest)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
         raise CorruptSnapshot(f"a manifest that cannot be read: {error}") from error
+
+
+def _from_format_1(data: bytes) -> Manifest:
+    """Format 1 had one clock skew per cluster, and told catching up by where a log stood at the start."""
+    manifest = msgspec.json.decode(data)
+    for state in manifest["clusters"].values():
+        state.pop("skew", None)
+        for source in state["sources"].values():
+            for position in source["positions"].values():
+                position.pop("catch_up_to", None)
+    return msgspec.convert({**manifest, "format": FORMAT}, Manifest, str_keys=True)

@@ -28,13 +28,18 @@ PARTITIONS = pa.schema(
         ("current_lag", pa.int64()),
         ("committed_offset", pa.int64()),
         ("head", pa.int64()),
+        ("head_ms", pa.int64()),
         ("log_start", pa.int64()),
+        ("offsets_log", pa.int32()),
         ("trend_floor", pa.float64()),
         *((f"{edge}_{column}", pa.int64()) for edge in ("start", "end") for column in ("offset", "ms", "lag")),
         *((name, _SLOTS) for name in WINDOW_COLUMNS),
     ]
 )
-"""One row per partition of a group, sorted by cluster, group, topic, partition; the window's slots oldest first."""
+"""One row per partition of a group, sorted by cluster, group, topic, partition; the window's slots oldest first.
+
+`head_ms` is when the head was sampled; `offsets_log` numbers the offsets partition that its commits come from.
+"""
 
 GROUPS = pa.schema(
     [
@@ -52,6 +57,7 @@ GROUPS = pa.schema(
         ("partitions", pa.int32()),
         *((f"count_{status}", pa.int32()) for status in ("ok", "warn", "stop", "stall", "rewind")),
         ("newest_commit_ms", pa.int64()),
+        ("unknown_since_ms", pa.int64()),
     ]
 )
 """One row per group, in the order of the partitions file of the same bucket; `*_row` are rows of that file."""

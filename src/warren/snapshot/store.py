@@ -6,14 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warren.domain.windows import UNKNOWN
 from warren.durable import create_exclusively, sync, write_new
 from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
 from warren.snapshot.manifest import File, Manifest, from_json
+from warren.snapshot.schemas import GROUPS, PARTITIONS
 
 KINDS = ("partitions", "groups", "heads", "layouts")
+_SCHEMAS = {"partitions": PARTITIONS, "groups": GROUPS}
 _NAME_COLUMNS = {"partitions": ("cluster", "group", "topic", "owner", "client_id"), "groups": ("cluster",)}
 
 
@@ -59,9 +63,15 @@ class Store:
 
     def read_parquet(self, file: File, columns: list[str] | None = None) -> pa.Table:
         """A Parquet file; columns of names stay dictionary-encoded."""
-        names = _NAME_COLUMNS.get(file.path.partition("/")[0], ())
+        kind = file.path.partition("/")[0]
+        names = _NAME_COLUMNS.get(kind, ())
         source = pq.ParquetFile(self.path(file), memory_map=True, read_dictionary=list(names))
-        return source.read(columns=columns, use_threads=False)
+        table = source.read(columns=columns, use_threads=False)
+        for field in _SCHEMAS.get(kind, ()):
+            # A file from before the column existed.
+            if field.name not in table.column_names and (columns is None or field.name in columns):
+                table = table.append_column(field, pa.array(np.full(table.num_rows, UNKNOWN), field.type))
+        return table
 
     def read_arrow(self, file: File) -> pa.Table:
         """An Arrow file, mapped into memory: only the pages that are used are read."""

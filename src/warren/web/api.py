@@ -98,5 +98,5 @@ def not_ready(snapshot: Snapshot, now_ms: int) -> str | None:
         age = format_duration(age_ms)
         return f"STARTING\nthe newest snapshot is {age} old: the pipeline is behind or does not run\n"
     if not manifest.is_ready:
-        return f"STARTING\ncatching up with the offsets topics: {manifest.left_to_catch_up:,} offsets left\n"
+        return f"STARTING\ncatching up with the offsets topics: {manifest.backlog:,} offsets left\n"
     return None
