@@ -64,7 +64,7 @@ def _run(
 ) -> None:
     home = _home(parts, keep)
     with _step(console, "Kafka (its jars are downloaded the first time)"):
-        kafka = parts.enter_context(Kafka(1, home / "kafka"))
+        kafka = parts.enter_context(Kafka(home / "kafka"))
     with _step(console, "topics"):
         create_topics(kafka.bootstrap, _PARTITIONS)
         # Enough messages for groups to start behind.

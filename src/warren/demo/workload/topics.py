@@ -29,12 +29,10 @@ def admin(bootstrap: str) -> AdminClient:
     return AdminClient(client_config(bootstrap, "warren-demo-admin"), logger=CLIENT_LOG)
 
 
-def create_topics(
-    bootstrap: str, partitions: Mapping[str, int], *, replication: int = 1, timeout_s: float = 30.0
-) -> None:
+def create_topics(bootstrap: str, partitions: Mapping[str, int], *, timeout_s: float = 30.0) -> None:
     """Create topics with so many partitions, unless they exist, and wait until all partitions have leaders."""
     client = admin(bootstrap)
-    new_topics = [NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()]
+    new_topics = [NewTopic(name, num_partitions=n) for name, n in partitions.items()]
     for name, future in client.create_topics(new_topics, operation_timeout=timeout_s).items():
         try:
             future.result(timeout_s)
