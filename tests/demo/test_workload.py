@@ -190,7 +190,7 @@ def test_the_number_of_messages_due_follows_the_rate(
 
 def test_a_producer_writes_evenly_to_all_partitions(run: WorkloadRun) -> None:
     written = [run.heads[partition] - run.started_at[partition] for partition in run.heads]
-    assert sum(written) == run.producer.produced == run.producer.delivered
+    assert sum(written) == run.producer.produced
     assert max(written) - min(written) <= 1
 
 
@@ -220,14 +220,14 @@ def test_a_slow_group_moves_on_and_stays_behind(run: WorkloadRun) -> None:
 )
 def test_a_paced_group_reads_its_fraction_exactly(fraction: float, elapsed_s: float, head: int, committed: int) -> None:
     slow = Slow("nowhere:1", "t", "g", produced_rate=300.0, fraction=fraction)
-    slow._partitions = [0, 1, 2]
+    slow._positions = {0: 0, 1: 0, 2: 0}
     slow._origins = {0: (100_000, 50.0)}
     assert slow._offset(0, head, 50.0 + elapsed_s) == committed
 
 
 def test_a_paced_group_does_not_make_up_for_time_at_a_head() -> None:
     slow = Slow("nowhere:1", "t", "g", produced_rate=300.0, fraction=0.5)
-    slow._partitions = [0, 1, 2]
+    slow._positions = {0: 0, 1: 0, 2: 0}
     slow._origins = {0: (0, 0.0)}
     assert [slow._offset(0, 10, 60.0), slow._offset(0, 10_000, 62.0)] == [10, 110]
 

@@ -16,8 +16,7 @@ from warren.demo.workload.topics import PAYLOAD, client_config, count_partitions
 class Left(Stopped):
     """Stops by leaving its group, with a last commit."""
 
-    def _membership(self) -> dict[str, str | int]:
-        return Healthy._membership(self)
+    _membership = Healthy._membership
 
     def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
         Healthy._commit_revoked(self, consumer, offsets)

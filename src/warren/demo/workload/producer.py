@@ -35,7 +35,6 @@ class Producer(WorkloadThread):
     burst_every_s: float = field(default=0.0, kw_only=True)
     produced: int = field(init=False, default=0)
     """How many messages it has written since it was created."""
-    _lost: int = field(init=False, default=0)
     _started_at: float | None = field(init=False, default=None)
     _produced_before: int = field(init=False, default=0)
 
@@ -43,11 +42,6 @@ class Producer(WorkloadThread):
     def name(self) -> str:
         """The topic it writes to."""
         return f"producer of {self.topic}"
-
-    @property
-    def delivered(self) -> int:
-        """How many of its messages Kafka has; exact once it has stopped."""
-        return self.produced - self._lost
 
     def _reset(self) -> None:
         self._started_at = None
@@ -59,7 +53,6 @@ class Producer(WorkloadThread):
                 **client_config(self.bootstrap, f"demo-producer-{self.topic}"),
                 "enable.idempotence": True,
                 "linger.ms": 2,
-                "delivery.report.only.error": True,
             },
             logger=CLIENT_LOG,
         )
@@ -76,20 +69,14 @@ class Producer(WorkloadThread):
                 self._write(producer, due - (self.produced - self._produced_before), partitions)
                 producer.poll(0)
         finally:
-            self._lost += producer.flush(_FLUSH_S)
+            producer.flush(_FLUSH_S)
 
     def _write(self, producer: confluent_kafka.Producer, count: int, partitions: int) -> None:
         for _ in range(count):
             try:
-                producer.produce(
-                    self.topic, PAYLOAD, partition=self.produced % partitions, on_delivery=self._on_failure
-                )
+                producer.produce(self.topic, PAYLOAD, partition=self.produced % partitions)
             except BufferError:
                 # The brokers are down and the queue is full: the rest is still due at the next tick.
                 self._stopping.wait(_FULL_QUEUE_WAIT_S)
                 return
             self.produced += 1
-
-    def _on_failure(self, error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
-        if error is not None:
-            self._lost += 1
