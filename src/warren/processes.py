@@ -49,7 +49,7 @@ def _main(main: Main, argument: Any, connection: Connection, level: int) -> None
     os._exit(0)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SupervisedProcess:
     """Runs `main(connection, send, argument)` in a child process, and runs it again when the child dies.
 
