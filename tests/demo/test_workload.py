@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.kit.workloads import Left, expected_status, heads, wait_for_commits
 from warren.demo.broker import Kafka
 from warren.demo.run import demo_workload
-from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled, rewound_offset
+from warren.demo.workload.committing_groups import AssignOnly, CatchingUp, Rewinding, Slow, Stalled
 from warren.demo.workload.consumer_group import ConsumerGroup
 from warren.demo.workload.consuming_groups import Bursty, Healthy, Kip848, Pair, Stopped, Transactional
 from warren.demo.workload.producer import Producer, messages_due
@@ -246,7 +246,12 @@ def test_a_rewinding_group_is_rewound_in_every_window(run: WorkloadRun) -> None:
 
 
 def test_each_rewind_goes_back_one_message_further() -> None:
-    assert [rewound_offset(100, commit, 3, 10) for commit in range(8)] == [100, 110, 120, 99, 109, 119, 98, 108]
+    rewinding = Rewinding("nowhere:1", "t", "g", every=3, step=10)
+    rewinding._origins = {0: (100, 0.0)}
+    offsets = []
+    for rewinding._round in range(8):
+        offsets.append(rewinding._offset(0, 1_000, 0.0))
+    assert offsets == [120, 99, 109, 119, 98, 108, 118, 97]
 
 
 def test_a_stopped_group_dies_without_leaving_or_leaves(run: WorkloadRun) -> None:

@@ -17,9 +17,7 @@ class Left(Stopped):
     """Stops by leaving its group, with a last commit."""
 
     _membership = Healthy._membership
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        Healthy._commit_revoked(self, consumer, offsets)
+    _commits_when_revoked = True
 
 
 _STATUSES = {Slow: "WARN", Stalled: "ERR", Rewinding: "ERR", Stopped: "ERR", Left: "ERR"}

@@ -108,10 +108,5 @@ class Rewinding(CommittingGroup):
 
     def _offset(self, partition: int, head: int, now_s: float) -> int:
         # The first commit is the last one before a rewind, so that the second commit is a rewind already.
-        return rewound_offset(self._origins[partition][0], self._round + self.every - 1, self.every, self.step)
-
-
-def rewound_offset(origin: int, commit: int, every: int, step: int) -> int:
-    """The offset of a commit, by its index, in a saw-tooth that falls by one message per rewind."""
-    rewinds, steps = divmod(commit, every)
-    return max(0, origin - rewinds + steps * step)
+        rewinds, steps = divmod(self._round + self.every - 1, self.every)
+        return max(0, self._origins[partition][0] - rewinds + steps * self.step)

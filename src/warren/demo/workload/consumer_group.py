@@ -39,6 +39,7 @@ class ConsumerGroup(WorkloadThread):
         "session.timeout.ms": 10_000,
         "heartbeat.interval.ms": 1_000,
     }
+    _commits_when_revoked: ClassVar[bool] = True
     commit_every_s: float = 1.0
     client_id: str = ""
     behind: int = 0
@@ -100,18 +101,16 @@ class ConsumerGroup(WorkloadThread):
         consumer.incremental_assign(self._topic_partitions(start))
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        revoked = {tp.partition: self._positions.pop(tp.partition, -1) for tp in partitions}
-        with self._tolerating_errors():
-            self._commit_revoked(consumer, {partition: offset for partition, offset in revoked.items() if offset >= 0})
-        consumer.incremental_unassign(partitions)
+        if self._commits_when_revoked:
+            revoked = {tp.partition for tp in partitions} & self._positions.keys()
+            with self._tolerating_errors():
+                self._commit(consumer, {partition: self._positions[partition] for partition in revoked})
+        self._on_lost(consumer, partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         for tp in partitions:
             self._positions.pop(tp.partition, None)
         consumer.incremental_unassign(partitions)
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        self._commit(consumer, offsets)
 
     def _consumer(self) -> Consumer:
         config = {

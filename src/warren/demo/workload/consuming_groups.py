@@ -52,6 +52,7 @@ class Stopped(Healthy):
         "group.instance.id": "killed",
         "session.timeout.ms": 6_000,
     }
+    _commits_when_revoked: ClassVar[bool] = False
     healthy_s: float = 15.0
     _ends_at: float | None = field(init=False, default=None)
 
@@ -65,9 +66,6 @@ class Stopped(Healthy):
         super()._on_assign(consumer, partitions)
         if self._ends_at is None:
             self._ends_at = time.monotonic() + self.healthy_s
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        """Nothing: a killed process cannot commit."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -123,6 +121,8 @@ class Transactional(Healthy):
     It aborts every `abort_every`-th transaction after sending its offsets, and consumes those messages again.
     """
 
+    # Offsets are committed in transactions only, and none is open during a rebalance.
+    _commits_when_revoked: ClassVar[bool] = False
     output: str
     abort_every: int = 4
     transactions: int = field(init=False, default=0)
@@ -185,6 +185,3 @@ class Transactional(Healthy):
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         super()._on_assign(consumer, partitions)
         self._restart_positions.update({tp.partition: self._positions[tp.partition] for tp in partitions})
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        """Nothing: offsets are committed in transactions only, and none is open during a rebalance."""

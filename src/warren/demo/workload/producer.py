@@ -36,16 +36,11 @@ class Producer(WorkloadThread):
     produced: int = field(init=False, default=0)
     """How many messages it has written since it was created."""
     _started_at: float | None = field(init=False, default=None)
-    _produced_before: int = field(init=False, default=0)
 
     @property
     def name(self) -> str:
         """The topic it writes to."""
         return f"producer of {self.topic}"
-
-    def _reset(self) -> None:
-        self._started_at = None
-        self._produced_before = self.produced
 
     def _session(self) -> None:
         producer = confluent_kafka.Producer(
@@ -66,7 +61,7 @@ class Producer(WorkloadThread):
             tick_s = max(_TICK_S, min(1 / self.rate, 0.2))
             while not self._stopping.wait(tick_s):
                 due = messages_due(self.rate, time.monotonic() - self._started_at, self.burst_every_s)
-                self._write(producer, due - (self.produced - self._produced_before), partitions)
+                self._write(producer, due - self.produced, partitions)
                 producer.poll(0)
         finally:
             producer.flush(_FLUSH_S)
