@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from warren.demo.workload.consumer_group import REQUEST_TIMEOUT_S, ConsumerGroup, Membership
-from warren.demo.workload.thread import CLIENT_LOG, is_fatal, stop_all
-from warren.demo.workload.topics import PAYLOAD, client_config
+from warren.demo.workload.thread import is_fatal, stop_all
+from warren.demo.workload.topics import PAYLOAD, new_producer
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -133,15 +133,8 @@ class Transactional(Healthy):
 
     def _join(self, consumer: Consumer) -> None:
         self._restart_positions = {}
-        self._producer = Producer(
-            {
-                **client_config(self.bootstrap, self.client_id),
-                "transactional.id": f"{self.group}:{self.topic}",
-                "transaction.timeout.ms": 10_000,
-                "linger.ms": 5,
-            },
-            logger=CLIENT_LOG,
-        )
+        settings = {"transactional.id": f"{self.group}:{self.topic}", "transaction.timeout.ms": "10000"}
+        self._producer = new_producer(self.bootstrap, self.client_id, settings)
         self._producer.init_transactions(REQUEST_TIMEOUT_S)
         super()._join(consumer)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import confluent_kafka
 
-from warren.demo.workload.thread import CLIENT_LOG, WorkloadThread
-from warren.demo.workload.topics import PAYLOAD, client_config, count_partitions
+from warren.demo.workload.thread import WorkloadThread
+from warren.demo.workload.topics import PAYLOAD, count_partitions, new_producer
 
 _TICK_S = 0.02
 _FLUSH_S = 10.0
@@ -43,14 +43,8 @@ class Producer(WorkloadThread):
         return f"producer of {self.topic}"
 
     def _session(self) -> None:
-        producer = confluent_kafka.Producer(
-            {
-                **client_config(self.bootstrap, f"demo-producer-{self.topic}"),
-                "enable.idempotence": True,
-                "linger.ms": 2,
-            },
-            logger=CLIENT_LOG,
-        )
+        settings = {"enable.idempotence": True, "linger.ms": 2}
+        producer = new_producer(self.bootstrap, f"demo-producer-{self.topic}", settings)
         try:
             partitions = count_partitions(producer, self.topic)
             if self._started_at is None:
