@@ -50,7 +50,7 @@ def main() -> None:
     wanted = [begin for begin in all_of_them if begin.__name__[1:] in sys.argv] or all_of_them
     spark = start_session("local[*]", fetch_jars(SPARK_CONNECTOR), java_home())
     rows = []
-    with Kafka(1, fast_start=False, memory="1g") as kafka, judging(spark, kafka.bootstrap) as made:
+    with Kafka(fast_start=False, memory="1g") as kafka, judging(spark, kafka.bootstrap) as made:
         create_topics(kafka.bootstrap, {"lag": 4, "verdicts": 4})
         for begin in wanted:
             with ExitStack() as parts:

@@ -34,12 +34,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
     logging.basicConfig(level="WARNING")
-    with tempfile.TemporaryDirectory() as folder, Kafka(1, fast_start=False, memory="1g") as kafka:
+    with tempfile.TemporaryDirectory() as folder, Kafka(fast_start=False, memory="1g") as kafka:
         rounds = options.commits // (options.groups * PARTITIONS_PER_GROUP)
         make_topic(kafka.bootstrap, OFFSETS_TOPIC, 50)
         sent = produce(kafka.bootstrap, OFFSETS_TOPIC, commits(range(options.groups), range(rounds), 500, 50))
         print(f"{sent:,} commits of {options.groups * PARTITIONS_PER_GROUP:,} partitions in the topic", flush=True)
-        show("catch_up", measure(kafka.bootstrap, kafka.process_id(0), Path(folder), sent, options.repeats))
+        show("catch_up", measure(kafka.bootstrap, kafka.pid, Path(folder), sent, options.repeats))
 
 
 def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) -> list[dict[str, object]]:

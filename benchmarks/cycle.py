@@ -57,7 +57,7 @@ def main() -> None:
     sizes += [(100_000, int(count)) for count in options.clusters.split(",") if count and int(count) > 1]
     rows = []
     spark = start_session("local[*]", fetch_jars(SPARK_CONNECTOR), java_home())
-    with Kafka(1, fast_start=False, memory="1g") as kafka:
+    with Kafka(fast_start=False, memory="1g") as kafka:
         for partitions, clusters in sizes:
             with tempfile.TemporaryDirectory() as folder:
                 rows.append(measure(spark, kafka.bootstrap, Path(folder), partitions, clusters, options.cycles))

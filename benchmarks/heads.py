@@ -31,7 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, object]] = []
     created = 0
-    with Kafka(1, fast_start=False, memory="2g") as kafka:
+    with Kafka(fast_start=False, memory="2g") as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         for partitions in (int(size) for size in options.partitions.split(",")):
             while created < partitions:

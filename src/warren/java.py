@@ -158,15 +158,13 @@ def _install(requirement: str) -> None:
     else:
         command = ["uv", "pip", "install", "--quiet", "--python", sys.executable, requirement]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
-        error = run.stderr.strip() if run.returncode else ""
-    except OSError as e:
-        error = str(e)
-    if error:
+        subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else error
         raise JavaError(
             "Warren needs Java 17 or 21 and found none in JAVA_HOME or on PATH, and "
-            f"`{shlex.join(command)}` failed. Install a Java 17 or 21 and set JAVA_HOME to it.\n{error}"
-        )
+            f"`{shlex.join(command)}` failed. Install a Java 17 or 21 and set JAVA_HOME to it.\n{reason}"
+        ) from error
 
 
 def fetch_jars(jars: Jars) -> list[Path]:

@@ -14,18 +14,8 @@ from logging.handlers import QueueHandler, RotatingFileHandler
 from pathlib import Path
 from queue import SimpleQueue
 
-from warren.config.general import Logging
+from warren.config.general import LEVELS, Logging
 
-LEVELS = {
-    "trace": logging.DEBUG,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "panic": logging.CRITICAL,
-    "fatal": logging.CRITICAL,
-}
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _MEGABYTE = 1024 * 1024
 _DAY_S = 86_400
@@ -34,12 +24,7 @@ _DAY_S = 86_400
 def set_up_logging(settings: Logging, level: str | None = None) -> None:
     """Send all logs where the section says; a level given here overrides that of the section."""
     handler = RotatedFile(settings) if settings.filename else logging.StreamHandler(sys.stdout)
-    handler.setFormatter(logging.Formatter(_FORMAT))
-    root = logging.getLogger()
-    for old in root.handlers[:]:
-        root.removeHandler(old)
-        old.close()
-    root.addHandler(handler)
+    logging.basicConfig(format=_FORMAT, handlers=[handler], force=True)
     set_level(level or settings.level)
     logging.getLogger("py4j").setLevel(logging.WARNING)
 

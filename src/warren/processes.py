@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -48,6 +49,7 @@ def _main(main: Main, argument: Any, connection: Connection, level: int) -> None
     os._exit(0)
 
 
+@dataclass(eq=False, repr=False)
 class SupervisedProcess:
     """Runs `main(connection, send, argument)` in a child process, and runs it again when the child dies.
 
@@ -55,20 +57,14 @@ class SupervisedProcess:
     called after each restart.
     """
 
-    def __init__(
-        self,
-        name: str,
-        main: Main,
-        argument: Any,  # noqa: ANN401
-        on_message: Callable[[object], None] = lambda _: None,
-        may_restart: Callable[[], bool] = lambda: True,
-        on_restart: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._name = name
-        self._target = (main, argument)
-        self._on_message = on_message
-        self._may_restart = may_restart
-        self._on_restart = on_restart
+    name: str
+    main: Main
+    argument: Any
+    on_message: Callable[[object], None] = lambda _: None
+    may_restart: Callable[[], bool] = lambda: True
+    on_restart: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
         self._context = multiprocessing.get_context("spawn")
         self._closed = threading.Event()
         self._spawning = threading.Lock()
@@ -78,13 +74,13 @@ class SupervisedProcess:
         self.ended = threading.Event()
         """The child is gone and is not restarted."""
         self._process, self._connection = self._spawn()
-        self._supervisor = threading.Thread(target=self._supervise, name=name, daemon=True)
+        self._supervisor = threading.Thread(target=self._supervise, name=self.name, daemon=True)
         self._supervisor.start()
 
     def _spawn(self) -> tuple[BaseProcess, Connection]:
         ours, theirs = self._context.Pipe()
-        arguments = (*self._target, theirs, logging.getLogger().level)
-        process = self._context.Process(target=_main, args=arguments, name=f"warren {self._name}", daemon=True)
+        arguments = (self.main, self.argument, theirs, logging.getLogger().level)
+        process = self._context.Process(target=_main, args=arguments, name=f"warren {self.name}", daemon=True)
         process.start()
         theirs.close()
         return process, ours
@@ -100,19 +96,19 @@ class SupervisedProcess:
             started = time.monotonic()
             self.error = self._receive_all()
             self._process.join()
-            if self._closed.is_set() or not self._may_restart():
+            if self._closed.is_set() or not self.may_restart():
                 break
             failures = failures if time.monotonic() - started < HEALTHY_S else 0
             wait_s = RESTARTS.wait_s(failures)
             failures += 1
             cause = self.error or f"exit code {self._process.exitcode}"
-            log.error("the %s ended (%s); it is restarted in %.0f s", self._name, cause, wait_s)
+            log.error("the %s ended (%s); it is restarted in %.0f s", self.name, cause, wait_s)
             self._closed.wait(wait_s)
             with self._spawning:
                 if self._closed.is_set():
                     break
                 self._process, self._connection = self._spawn()
-            self._on_restart()
+            self.on_restart()
         self.ended.set()
 
     def _receive_all(self) -> WarrenError | None:
@@ -129,7 +125,7 @@ class SupervisedProcess:
             elif isinstance(message, WarrenError):
                 last_error = message
             else:
-                self._on_message(message)
+                self.on_message(message)
 
     def send(self, message: object) -> None:
         """Send a message to the current child; a child that has just ended does not get it."""

@@ -11,27 +11,28 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.kit.brokers import KafkaTrio
 from warren.demo.broker import Kafka
 from warren.errors import DemoError
 
 
 @pytest.fixture(scope="module")
-def three() -> Iterator[Kafka]:
-    with Kafka(brokers=3) as kafka:
+def three() -> Iterator[KafkaTrio]:
+    with KafkaTrio() as kafka:
         yield kafka
 
 
-def create_topic(kafka: Kafka, topic: str, partitions: int = 1) -> None:
+def create_topic(kafka: Kafka | KafkaTrio, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.create_topics([NewTopic(topic, num_partitions=partitions)])[topic].result(30)
 
 
-def partitions_of(kafka: Kafka, topic: str) -> int:
+def partitions_of(kafka: Kafka | KafkaTrio, topic: str) -> int:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     return len(admin.list_topics(topic, timeout=30).topics[topic].partitions)
 
 
-def produce(kafka: Kafka, topic: str, count: int) -> None:
+def produce(kafka: Kafka | KafkaTrio, topic: str, count: int) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "all", "log_level": 0})
     undelivered: list[object] = []
     for i in range(count):
@@ -42,7 +43,7 @@ def produce(kafka: Kafka, topic: str, count: int) -> None:
     assert undelivered == []
 
 
-def end_offset(kafka: Kafka, topic: str) -> int:
+def end_offset(kafka: Kafka | KafkaTrio, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "broker-test", "log_level": 0})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
@@ -68,7 +69,7 @@ def test_one_broker_has_the_cluster_id_it_reports(kafka: Kafka) -> None:
 
 
 def test_settings_reach_the_broker() -> None:
-    with Kafka(offsets_partitions=3, config={"num.partitions": "5"}) as kafka:
+    with Kafka(config={"num.partitions": "5", "offsets.topic.num.partitions": "3"}) as kafka:
         create_topic(kafka, "default-size", partitions=-1)
         consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "broker-test"})
         consumer.commit(offsets=[TopicPartition("default-size", 0, 0)], asynchronous=False)
@@ -78,23 +79,22 @@ def test_settings_reach_the_broker() -> None:
         assert partitions_of(kafka, "__consumer_offsets") == 3
 
 
-def test_a_kept_directory_keeps_cluster_id_and_data(tmp_path: Path) -> None:
+def test_a_kept_directory_keeps_its_data(tmp_path: Path) -> None:
     with Kafka(dir=tmp_path) as first:
         create_topic(first, "kept")
         produce(first, "kept", 5)
-    with Kafka(dir=tmp_path) as second:
-        assert second.cluster_id == first.cluster_id
+    with Kafka(dir=tmp_path, cluster_id=first.cluster_id) as second:
         assert end_offset(second, "kept") == 5
 
 
 def test_a_temporary_directory_is_removed() -> None:
     with Kafka() as kafka:
-        directory = kafka.log(0).parent
+        directory = kafka.log.parent
         assert directory.is_dir()
     assert not directory.exists()
 
 
-def test_three_brokers_lose_nothing_when_one_is_killed_and_brought_back(three: Kafka) -> None:
+def test_three_brokers_lose_nothing_when_one_is_killed_and_brought_back(three: KafkaTrio) -> None:
     create_topic(three, "replicated")
     produce(three, "replicated", 10)
     address = three.address(1)
@@ -111,7 +111,7 @@ def test_three_brokers_lose_nothing_when_one_is_killed_and_brought_back(three: K
     assert end_offset(three, "replicated") == 30
 
 
-def test_killing_twice_and_starting_a_running_broker_do_nothing(three: Kafka) -> None:
+def test_killing_twice_and_starting_a_running_broker_do_nothing(three: KafkaTrio) -> None:
     three.start(2)
     three.kill(2)
     three.kill(2)
@@ -132,7 +132,7 @@ def test_brokers_and_temporary_data_do_not_outlive_a_killed_parent() -> None:
         "import time\n"
         "from warren.demo.broker import Kafka\n"
         "with Kafka() as kafka:\n"
-        "    print(kafka.process_id(0), kafka.log(0).parent, flush=True)\n"
+        "    print(kafka.pid, kafka.log.parent, flush=True)\n"
         "    time.sleep(600)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", parent_code], stdout=subprocess.PIPE, text=True)

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from tests.kit.brokers import KafkaTrio
 from tests.kit.reference import Reference, assert_windows_equal, read_topic
 from tests.kit.warrens import Recorder, Sections, Seen, WarrenRun, sections_for
 from warren.demo.broker import Kafka
@@ -44,9 +45,9 @@ def group_of(kind: str, bootstrap: str, name: str) -> ConsumerGroup:
 
 
 @contextlib.contextmanager
-def workload(kafka: Kafka, fates: Mapping[str, str]) -> Iterator[dict[str, ConsumerGroup]]:
+def workload(kafka: Kafka | KafkaTrio, fates: Mapping[str, str]) -> Iterator[dict[str, ConsumerGroup]]:
     """A producer and groups of these fates on a cluster."""
-    create_topics(kafka.bootstrap, {TOPIC: 3}, replication=kafka.brokers)
+    create_topics(kafka.bootstrap, {TOPIC: 3})
     fill_topic(kafka.bootstrap, TOPIC, FILLED)
     groups = {name: group_of(kind, kafka.bootstrap, name) for name, kind in fates.items()}
     workers: list[WorkloadThread] = [Producer(kafka.bootstrap, TOPIC, RATE), *groups.values()]
@@ -100,7 +101,7 @@ class Summary:
         return [seen for seen in self.record.since(began_s) if seen.manifest.now_ms <= ended_s * 1000]
 
 
-def sections(**clusters: Kafka) -> Sections:
+def sections(**clusters: Kafka | KafkaTrio) -> Sections:
     return sections_for({name: kafka.bootstrap for name, kafka in clusters.items()}, trigger=TRIGGER_S)
 
 
@@ -117,11 +118,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Summary]:
             told.wait_settled(run, "south", SOUTH)
             with told.chapter("both are there"):
                 run.wait_for_cycles(CYCLES)
-            south.kill(0)
+            south.kill()
             run.wait_for(lambda s: s.manifest.clusters["south"].unknown_since_ms, "south is noticed to be away")
             with told.chapter("south is away"):
                 run.wait_for_cycles(CYCLES)
-            south.start(0)
+            south.start()
             run.wait_for(lambda s: s.manifest.clusters["south"].unknown_since_ms is None, "south is judged again")
             told.wait_settled(run, "south", SOUTH)
             with told.chapter("south is back"):
@@ -134,7 +135,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Summary]:
 
 
 def tell_of_three_brokers(told: Summary, run: WarrenRun, north: Kafka, parts: contextlib.ExitStack) -> None:
-    trio = parts.enter_context(Kafka(brokers=3))
+    trio = parts.enter_context(KafkaTrio())
     with workload(trio, TRIO):
         run.configure(sections(north=north, trio=trio))
         with told.chapter("south is removed and trio added"), run:

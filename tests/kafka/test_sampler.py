@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection,
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from tests.kit.brokers import KafkaTrio
 from warren.clock import steady_ms
 from warren.demo.broker import Kafka
 from warren.domain.windows import UNKNOWN
@@ -84,7 +85,7 @@ def samplers(kafka: Kafka) -> Iterator[ClusterSamplers]:
         yield samplers
 
 
-def _target(kafka: Kafka, *offsets_topics: str, topic_refresh_s: float = 0.2) -> SamplingTarget:
+def _target(kafka: Kafka | KafkaTrio, *offsets_topics: str, topic_refresh_s: float = 0.2) -> SamplingTarget:
     topics = offsets_topics or ("__consumer_offsets",)
     return SamplingTarget("local", {"bootstrap.servers": kafka.bootstrap}, topics, topic_refresh_s)
 
@@ -403,7 +404,7 @@ def test_processes_end_when_their_parent_is_killed() -> None:
 
 
 def test_only_the_partitions_of_a_broker_that_is_down_are_unknown() -> None:
-    with Kafka(brokers=3) as kafka:
+    with KafkaTrio() as kafka:
         bench = Workbench(kafka.bootstrap)
         alone, together = bench.name("alone"), bench.name("together")
         bench.create_topic(alone, 9, replicas=1)

@@ -22,7 +22,7 @@ import orjson
 
 from tests.kit.debian import debian_files
 from tests.kit.warrens import wait_for
-from warren.demo.broker import free_port_pairs
+from warren.demo.broker import free_ports
 from warren.errors import BusyError
 from warren.java import cache_dir, create_once, java_home, run_ivy
 from warren.sinks.points import Points
@@ -53,7 +53,7 @@ class StoreServer:
         return f"http://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
-        [(self._port, self._other_port)] = free_port_pairs(1)
+        self._port, self._other_port = free_ports()
         self._home = Path(tempfile.mkdtemp(prefix="warren-store-"))
         try:
             self.prepare()

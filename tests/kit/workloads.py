@@ -3,24 +3,21 @@
 import time
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from warren.demo.workload.committing_groups import Rewinding, Slow, Stalled
 from warren.demo.workload.consumer_group import ConsumerGroup
 from warren.demo.workload.consuming_groups import Healthy, Stopped
 from warren.demo.workload.thread import CLIENT_LOG
-from warren.demo.workload.topics import PAYLOAD, client_config, count_partitions
+from warren.demo.workload.topics import PAYLOAD, client_config, count_partitions, new_producer
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Left(Stopped):
     """Stops by leaving its group, with a last commit."""
 
-    def _membership(self) -> dict[str, str | int]:
-        return Healthy._membership(self)
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        Healthy._commit_revoked(self, consumer, offsets)
+    _membership = Healthy._membership
+    _commits_when_revoked = True
 
 
 _STATUSES = {Slow: "WARN", Stalled: "ERR", Rewinding: "ERR", Stopped: "ERR", Left: "ERR"}
@@ -67,8 +64,7 @@ def heads(bootstrap: str, topic: str, *, timeout_s: float = 10.0) -> dict[int, i
 
 def fill_in_transaction(bootstrap: str, topic: str, per_partition: int, timeout_s: float = 60.0) -> None:
     """Write so many messages to each partition of a topic, in one transaction."""
-    config = {**client_config(bootstrap, "fill"), "transactional.id": f"fill-{topic}"}
-    producer = Producer(config, logger=CLIENT_LOG)
+    producer = new_producer(bootstrap, "fill", {"transactional.id": f"fill-{topic}"})
     producer.init_transactions(timeout_s)
     producer.begin_transaction()
     for partition in range(count_partitions(producer, topic)):

@@ -76,7 +76,7 @@ def test_every_change_is_told_once_through_the_death_of_the_broker_and_of_the_si
         with sinks(server_config(tmp_path, clusters=clusters, sinks={"told": sink})) as [process]:
             judge(course[0])
             waits(lambda count: count == 0, "the first is told")
-            kafka.kill(0)
+            kafka.kill()
             for number, held in enumerate(course[1:5], 1):
                 judge(held)
                 waits(lambda count, number=number: count >= number, "changes wait")  # type: ignore[misc]
@@ -84,7 +84,7 @@ def test_every_change_is_told_once_through_the_death_of_the_broker_and_of_the_si
             os.kill(process.pid, signal.SIGKILL)
             for held in course[5:]:
                 judge(held)
-            kafka.start(0)
+            kafka.start()
             waits(lambda count: count == len(course) - 1, "it has seen what it missed")
             waits(lambda count: count == 0, "all is told")
         found: dict[str, list[str]] = {}

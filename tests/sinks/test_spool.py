@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.sinks.spool import Backlog, RequestSpool
+from warren.sinks.spool import RequestSpool
 
 
 def taken(spool: RequestSpool) -> list[tuple[int, bytes]]:
@@ -21,14 +21,14 @@ def test_requests_come_in_the_order_of_their_intervals(tmp_path: Path) -> None:
     spool.put(20_000, [b"c", b"d"])
     spool.put(10_000, [b"a", b"b"])
     positions = []
-    assert spool.backlog().intervals == 2
+    assert len(spool.sizes()) == 2
     again = RequestSpool(tmp_path, 1_000_000)
     while request := again.next():
         positions.append(request.position)
         again.done(request)
     assert positions == sorted(positions)
     assert len(set(positions)) == 4
-    assert again.backlog() == Backlog()
+    assert again.sizes() == {}
 
 
 def test_half_an_interval_is_none(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
     spool = RequestSpool(tmp_path, 250)
     body = bytes(range(100))
     dropped = [spool.put(number * 1000, [body]) for number in range(1, 6)]
-    assert sum(dropped) == 5 - spool.backlog().intervals
+    assert sum(dropped) == 5 - len(spool.sizes())
     assert [at for at, _ in taken(spool)][-1] == 5000
 
 
@@ -74,7 +74,7 @@ def test_a_cursor_stays_with_its_interval_until_the_next(tmp_path: Path) -> None
     spool.put(1000, [b"a"], b"first")
     spool.put(2000, [b"b"])
     assert taken(spool) == [(1000, b"a"), (2000, b"b")]
-    assert spool.backlog() == Backlog()
+    assert spool.sizes() == {}
     assert RequestSpool(tmp_path, 1_000_000).cursor() == b"first"
     spool.put(3000, [b"c"], b"second")
     assert spool.cursor() == b"second"
@@ -105,4 +105,4 @@ def test_positions_rise_though_the_clock_is_set_back(tmp_path: Path) -> None:
     second = spool.next()
     assert second is not None
     assert second.position > first.position
-    assert spool.backlog().intervals == 1
+    assert len(spool.sizes()) == 1

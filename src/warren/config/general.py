@@ -1,12 +1,23 @@
 """`[general]` and `[logging]`: the running process and its log."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from warren.config import values as v
 
-LEVELS = ("trace", "debug", "info", "warn", "warning", "error", "panic", "fatal")
+LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "panic": logging.CRITICAL,
+    "fatal": logging.CRITICAL,
+}
+"""Burrow's levels, and those of Python that they are."""
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,6 @@ class Entry:
     secret: bytes = field(repr=False)
 
 
-_ROLES = {role.name.lower(): role for role in Role}
-
-
 @dataclass(frozen=True)
 class Tls:
     """`[tls.NAME]`: certificates."""
@@ -123,7 +120,7 @@ def _parse_entry(line: bytes) -> Entry:
     if not text.replace("\t", " ").isprintable():
         raise ValueError("must have only printable characters")
     role, kind, secret = (*text.split(None, 2), "", "")[:3]
-    if role.lower() not in _ROLES:
+    if role.lower() not in ("read", "admin"):
         raise ValueError("must begin with read or admin")
     if kind.lower() not in ("token", "basic"):
         raise ValueError("must have token or basic after the role")
@@ -131,10 +128,10 @@ def _parse_entry(line: bytes) -> Entry:
         user, _, secret = secret.partition(":")
         if not user or not secret:
             raise ValueError("must have USER:PASSWORD after basic")
-        return Entry(_ROLES[role.lower()], identity(user.encode()), _digest(secret))
+        return Entry(Role[role.upper()], identity(user.encode()), _digest(secret))
     if not re.fullmatch(r"\S+", secret):
         raise ValueError("must have one word after token")
-    return Entry(_ROLES[role.lower()], identity(), _digest(secret))
+    return Entry(Role[role.upper()], identity(), _digest(secret))
 
 
 def _digest(secret: str) -> bytes:

@@ -20,6 +20,9 @@ FILE_FORMATS = ("avro", "binaryfile", "csv", "json", "orc", "text", "xml")
 
 DETAILS = ("group", "topic", "partition")
 
+SinkFilters = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+"""The globs of what is included and of what is excluded, by the column they apply to."""
+
 
 @dataclass(frozen=True)
 class Sink:
@@ -39,6 +42,15 @@ class Sink:
     topics_exclude: v.Globs = ()
     tags: Annotated[Mapping[str, str], v.TEXTS] = field(default_factory=dict)
     spool: Annotated[int, v.whole(1, 1_000_000, "megabytes")] = 1024
+
+    @property
+    def filters(self) -> SinkFilters:
+        """What is sent; without the secrets of the section, so that Spark's tasks can have it."""
+        return {
+            "cluster": (self.clusters_include, self.clusters_exclude),
+            "group": (self.groups_include, self.groups_exclude),
+            "topic": (self.topics_include, self.topics_exclude),
+        }
 
 
 @dataclass(frozen=True)

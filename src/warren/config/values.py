@@ -66,7 +66,11 @@ def text(allowed: str = "a string that is not empty", pattern: str = r".+") -> C
 
 
 def list_of(
-    allowed: str, item_error: Callable[[str], str | None], *, may_be_empty: bool = False, refers_to: str | None = None
+    allowed: str,
+    item_error: Callable[[str], str | None] = lambda item: None if item else "is empty",
+    *,
+    may_be_empty: bool = False,
+    refers_to: str | None = None,
 ) -> Check:
     """A list of strings; `item_error` says what is wrong with one of them."""
 
@@ -77,10 +81,8 @@ def list_of(
                 raise ValueError(f"{item!r} {error}")
         return tuple(items)
 
-    def from_text(given: str) -> list[str]:
-        return given.replace(",", " ").split()
-
-    return Check(allowed, list, lambda items: items or may_be_empty, convert, from_text, refers_to)
+    words_of = re.compile(r"[^\s,]+").findall
+    return Check(allowed, list, lambda items: items or may_be_empty, convert, words_of, refers_to)
 
 
 def name_of(kind: str) -> Check:
@@ -91,7 +93,7 @@ def name_of(kind: str) -> Check:
 
 def names_of(kind: str) -> Check:
     """A list of names of other sections."""
-    return list_of(f"a list of names of [{kind}.NAME] sections", _empty_error, refers_to=kind)
+    return list_of(f"a list of names of [{kind}.NAME] sections", refers_to=kind)
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -168,10 +170,6 @@ def _scalar_text(name: str, value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _empty_error(item: str) -> str | None:
-    return None if item else "is empty"
-
-
 def _server_error(server: str) -> str | None:
     match = re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})", server, re.ASCII)
     return None if match is not None and 1 <= int(match[1]) <= 65535 else "is not host:port"
@@ -214,7 +212,7 @@ _ADDRESS = Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "
 Switch = Annotated[bool, SWITCH]
 Duration = Annotated[float, DURATION]
 Servers = Annotated[tuple[str, ...], list_of('a list of "host:port" strings, at least one', _server_error)]
-Urls = Annotated[tuple[str, ...], list_of("a list of URLs, at least one", _empty_error)]
+Urls = Annotated[tuple[str, ...], list_of("a list of URLs, at least one")]
 Packages = Annotated[tuple[str, ...], list_of('a list of "organisation:module:version"', _package_error)]
 Globs = Annotated[tuple[str, ...], list_of("a list of globs as in telegraf", glob_error, may_be_empty=True)]
 Address = Annotated[str, _ADDRESS]

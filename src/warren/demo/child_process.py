@@ -53,13 +53,10 @@ class ChildProcess:
 
     def kill(self) -> None:
         """End it with SIGKILL."""
-        self._end(signal.SIGKILL)
+        self.terminate(signal_number=signal.SIGKILL)
 
-    def terminate(self, timeout_s: float = 15.0) -> None:
+    def terminate(self, timeout_s: float = 15.0, signal_number: signal.Signals = signal.SIGTERM) -> None:
         """End it with SIGTERM, and kill all processes of its session if it does not end in time."""
-        self._end(signal.SIGTERM, timeout_s)
-
-    def _end(self, signal_number: signal.Signals, timeout_s: float = 15.0) -> None:
         self._process.send_signal(signal_number)
         try:
             self._process.wait(timeout_s)

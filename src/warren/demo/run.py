@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
@@ -48,13 +48,15 @@ def run_demo(
     default port, or at any free port if that is in use. With `browser` it is opened, if this is a terminal.
     """
     console = Console()
-    with contextlib.ExitStack() as parts, _interrupts():
+    free_port = _free_port(port)
+    _on_interrupt(_interrupt)
+    with contextlib.ExitStack() as parts:
         try:
-            _run(parts, console, minutes, keep, _free_port(port), browser=browser)
+            _run(parts, console, minutes, keep, free_port, browser=browser)
         except KeyboardInterrupt:
             console.print("Stopping Warren, the consumer groups, the producers and Kafka.")
         finally:
-            _ignore_interrupts()
+            _on_interrupt(signal.SIG_IGN)
             parts.close()
     if keep is not None:
         _print(console, f"All files are in {keep}.")
@@ -65,7 +67,7 @@ def _run(
 ) -> None:
     home = _home(parts, keep)
     with _step(console, "Kafka (its jars are downloaded the first time)"):
-        kafka = parts.enter_context(Kafka(1, home / "kafka"))
+        kafka = parts.enter_context(Kafka(home / "kafka"))
     with _step(console, "topics"):
         create_topics(kafka.bootstrap, _PARTITIONS)
         # Enough messages for groups to start behind.
@@ -237,23 +239,13 @@ def _step(console: Console, title: str) -> Iterator[None]:
     console.print(f"[green]✓[/green] {title} ({time.monotonic() - began:.1f} s)", highlight=False)
 
 
-@contextlib.contextmanager
-def _interrupts() -> Iterator[None]:
-    """SIGTERM ends the demo as Ctrl-C does; restores the signal handlers afterwards."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        # From here on the parts stop in their order, no matter how often Ctrl-C is pressed.
-        _ignore_interrupts()
-        raise KeyboardInterrupt
-
-    before = {signum: signal.signal(signum, interrupt) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    # From here on the parts stop in their order, no matter how often Ctrl-C is pressed.
+    _on_interrupt(signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
-def _ignore_interrupts() -> None:
+def _on_interrupt(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Handle Ctrl-C, and SIGTERM as well."""
     for signum in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signum, signal.SIG_IGN)
+        signal.signal(signum, handler)

@@ -50,20 +50,23 @@ class SentVerdicts:
         return cls(table.replace_schema_metadata(None), int(metadata[b"sequence"]), int(metadata[b"at_ms"]))
 
 
+@dataclass(eq=False)
 class ChangeFeed:
     """Spools what each snapshot changes, in the order of the snapshots."""
 
-    def __init__(
-        self, sink: Sink, spool: RequestSpool, data_dir: Path, tags: Mapping[str, str], status: StatusReporter
-    ) -> None:
-        self._sink = sink
-        self._spool = spool
-        self._tags = tags
-        self._status = status
+    sink: Sink
+    spool: RequestSpool
+    data_dir: Path
+    tags: Mapping[str, str]
+    status: StatusReporter
+
+    def __post_init__(self) -> None:
         self._sent = self._read_cursor()
         # A sink that has sent nothing yet begins with the newest snapshot.
         after = self._sent.sequence if self._sent.table.num_rows else None
-        self._follower = SnapshotFollower(f"sink {sink.name}", Store(data_dir), self._take, mode="every", after=after)
+        self._follower = SnapshotFollower(
+            f"sink {self.sink.name}", Store(self.data_dir), self._take, mode="every", after=after
+        )
         self.poll = self._follower.poll
 
     def run(self, stop: threading.Event) -> None:
@@ -73,30 +76,30 @@ class ChangeFeed:
         self._follower.close()
 
     def _read_cursor(self) -> SentVerdicts:
-        cursor = self._spool.cursor()
+        cursor = self.spool.cursor()
         try:
             return SentVerdicts() if cursor is None else SentVerdicts.from_bytes(cursor)
         except (pa.ArrowException, LookupError, ValueError, TypeError) as error:
-            log.error("sink %s: the verdicts sent last cannot be read, sending all again: %s", self._sink.name, error)
+            log.error("sink %s: the verdicts sent last cannot be read, sending all again: %s", self.sink.name, error)
             return SentVerdicts()
 
     def _take(self, snapshot: Snapshot) -> None:
         sequence = snapshot.manifest.sequence
         try:
-            changes, verdicts = changes_in(snapshot, self._sent.table, self._sink)
+            changes, verdicts = changes_in(snapshot, self._sent.table, self.sink)
             if not changes.num_rows:
                 return
-            records = to_records(changes, snapshot, self._tags)
+            records = to_records(changes, snapshot, self.tags)
         except (FileNotFoundError, CorruptSnapshot) as error:
             # The next snapshot has the changes of both.
-            log.warning("sink %s: snapshot %d is skipped: %s", self._sink.name, sequence, error)
+            log.warning("sink %s: snapshot %d is skipped: %s", self.sink.name, sequence, error)
             return
         # Intervals must rise even when the clock is set back.
         sent = SentVerdicts(verdicts, sequence, max(snapshot.manifest.now_ms, self._sent.at_ms + 1))
         starts = range(0, len(records), RECORDS_PER_REQUEST)
         requests = (bytes_of(records.slice(start, RECORDS_PER_REQUEST)) for start in starts)
-        dropped = self._spool.put(sent.at_ms, requests, sent.to_bytes())
+        dropped = self.spool.put(sent.at_ms, requests, sent.to_bytes())
         self._sent = sent
         if dropped:
-            log.error("sink %s: its spool is full: changes of %d snapshots were dropped", self._sink.name, dropped)
-        self._status.report(self._spool, dropped=dropped)
+            log.error("sink %s: its spool is full: changes of %d snapshots were dropped", self.sink.name, dropped)
+        self.status.report(self.spool, dropped=dropped)

@@ -39,13 +39,15 @@ class RequestSender(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class StatusReporter:
     """Keeps the status of a sink over all of its spools, and writes it to a file for others to read."""
 
-    def __init__(self, folder: Path, status: SinkStatus, clock_ms: Callable[[], int]) -> None:
-        self._folder = folder
-        self._status = status
-        self._clock_ms = clock_ms
+    folder: Path
+    status: SinkStatus
+    clock_ms: Callable[[], int]
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._errors: dict[IntervalSpool, str] = {}
 
@@ -60,22 +62,22 @@ class StatusReporter:
         with self._lock:
             if error is not None:
                 self._errors[spool] = error
-            backlogs = [each.backlog() for each in self._errors]
+            waiting = [interval for each in self._errors for interval in each.sizes().items()]
             fields: dict[str, Any] = {
-                "waiting": sum(backlog.intervals for backlog in backlogs),
-                "waiting_bytes": sum(backlog.size for backlog in backlogs),
-                "oldest_ms": min((b.oldest_ms for b in backlogs if b.oldest_ms is not None), default=None),
-                "dropped": self._status.dropped + dropped,
-                "refused": self._status.refused + refused,
+                "waiting": len(waiting),
+                "waiting_bytes": sum(size for _, size in waiting),
+                "oldest_ms": min((at_ms for at_ms, _ in waiting), default=None),
+                "dropped": self.status.dropped + dropped,
+                "refused": self.status.refused + refused,
                 "trouble": next(filter(None, self._errors.values()), ""),
                 **changes,
             }
-            self._status = replace(self._status, noted_ms=self._clock_ms(), **fields)
+            self.status = replace(self.status, noted_ms=self.clock_ms(), **fields)
             try:
-                write_status(self._folder, self._status)
+                write_status(self.folder, self.status)
             except OSError as problem:
                 # Deliveries go on: on a full disk they make room.
-                log.warning("sink %s: its status could not be written: %s", self._status.name, problem)
+                log.warning("sink %s: its status could not be written: %s", self.status.name, problem)
 
 
 @dataclass(eq=False)

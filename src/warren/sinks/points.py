@@ -9,18 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
+from warren.domain.arrays import Ints, to_ints
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text
 from warren.domain.windows import UNKNOWN
-from warren.sinks.filters import SinkFilter
+from warren.sinks.filters import matches_filters
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
-
-Ints = NDArray[np.int64]
 
 TELEGRAF_CODES = {Status.OK: 1, Status.NOTFOUND: 2, Status.WARN: 3, Status.ERR: 4, Status.STOP: 5, Status.STALL: 6}
 """REWIND, which telegraf does not know, is 0; the field `burrow_code` has it."""
@@ -76,7 +74,7 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
 
 def _wanted(table: pa.Table, manifest: Manifest, sink: Sink) -> pa.Table:
     """The rows that a sink wants and whose cluster is judged."""
-    is_wanted = SinkFilter.of(sink).matches(table)
+    is_wanted = matches_filters(table, sink.filters)
     if unknown := manifest.unknown_clusters():
         is_wanted &= ~np.isin(_texts(table, "cluster").to_numpy(zero_copy_only=False), unknown)
     return table.filter(pa.array(is_wanted))
@@ -85,7 +83,7 @@ def _wanted(table: pa.Table, manifest: Manifest, sink: Sink) -> pa.Table:
 def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
     """The state of each cluster and of the pipeline."""
     clusters = pa.table({"cluster": pa.array(manifest.clusters, pa.string())})
-    clusters = clusters.filter(pa.array(SinkFilter.of(sink).matches(clusters)))
+    clusters = clusters.filter(pa.array(matches_filters(clusters, sink.filters)))
     states = {name: manifest.clusters[name] for name in clusters["cluster"].to_pylist()}
     rows = []
     for name, state in states.items():
@@ -126,16 +124,16 @@ def _topics(snapshot: Snapshot, sink: Sink) -> Points:
 
 def partitions_of(layout: pa.Table) -> tuple[Ints, Ints, Ints]:
     """The partitions of topics: the row of the topic in the layout, the partition, and its row among the heads."""
-    count = _numbers(layout, "partitions")
+    count = to_ints(layout["partitions"])
     topic = np.repeat(np.arange(count.size), count)
     partition = np.arange(topic.size) - np.repeat(np.cumsum(count) - count, count)
-    return topic, partition, np.repeat(_numbers(layout, "first_row"), count) + partition
+    return topic, partition, np.repeat(to_ints(layout["first_row"]), count) + partition
 
 
 def _partitions(rows: pa.Table) -> Points:
     tags = {name: _texts(rows, name) for name in ("cluster", "group", "topic")}
-    tags["partition"] = as_text(_numbers(rows, "partition"))
-    status = _numbers(rows, "status")
+    tags["partition"] = as_text(to_ints(rows["partition"]))
+    status = to_ints(rows["status"])
     texts = {
         "status": STATUS_NAMES.take(pa.array(status)),
         "reason": REASON_NAMES.take(rows["reason"].combine_chunks()),
@@ -144,12 +142,12 @@ def _partitions(rows: pa.Table) -> Points:
     numbers = {"lag": "current_lag", "offset": "end_offset", "timestamp": "end_ms"}
     codes = {"status_code": _CODES[status], "burrow_code": status}
     return Points(
-        "burrow_partition", tags, texts, codes | {name: _numbers(rows, column) for name, column in numbers.items()}
+        "burrow_partition", tags, texts, codes | {name: to_ints(rows[column]) for name, column in numbers.items()}
     )
 
 
 def _groups(rows: pa.Table) -> Points:
-    status = _numbers(rows, "status")
+    status = to_ints(rows["status"])
     return Points(
         "burrow_group",
         {name: _texts(rows, name) for name in ("cluster", "group")},
@@ -157,11 +155,11 @@ def _groups(rows: pa.Table) -> Points:
         {
             "status_code": _CODES[status],
             "burrow_code": status,
-            "partition_count": _numbers(rows, "partitions"),
-            "total_lag": _numbers(rows, "totallag"),
-            "lag": np.maximum(_numbers(rows, "maxlag"), 0),
-            "offset": _numbers(rows, "offset"),
-            "timestamp": _numbers(rows, "timestamp"),
+            "partition_count": to_ints(rows["partitions"]),
+            "total_lag": to_ints(rows["totallag"]),
+            "lag": np.maximum(to_ints(rows["maxlag"]), 0),
+            "offset": to_ints(rows["offset"]),
+            "timestamp": to_ints(rows["timestamp"]),
         },
     )
 
@@ -169,14 +167,10 @@ def _groups(rows: pa.Table) -> Points:
 def _with_sums(groups: pa.Table, snapshot: Snapshot, partitions: pa.Table) -> pa.Table:
     """Groups with the sum of their offsets, and the time of their newest commit."""
     first = snapshot.partition_rows(groups, "first_row")
-    offset, end_ms = _numbers(partitions, "end_offset"), _numbers(partitions, "end_ms")
+    offset, end_ms = to_ints(partitions["end_offset"]), to_ints(partitions["end_ms"])
     offset = np.add.reduceat(np.where(offset == UNKNOWN, 0, offset), first) if first.size else offset
     newest_ms = np.maximum.reduceat(end_ms, first) if first.size else end_ms
     return groups.append_column("offset", pa.array(offset)).append_column("timestamp", pa.array(newest_ms))
-
-
-def _numbers(table: pa.Table, column: str) -> Ints:
-    return np.asarray(table[column]).astype(np.int64, copy=False)
 
 
 def _texts(table: pa.Table, column: str) -> pa.StringArray:

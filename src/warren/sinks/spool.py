@@ -16,15 +16,6 @@ _DIGITS = 15
 _CURSOR, _NEWEST = "note", "newest"
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits, and since when."""
-
-    intervals: int = 0
-    size: int = 0
-    oldest_ms: int | None = None
-
-
 class IntervalSpool:
     """The intervals that wait."""
 
@@ -70,19 +61,18 @@ class IntervalSpool:
     @property
     def is_filling_up(self) -> bool:
         """Whether so much waits that the oldest intervals may soon be dropped."""
-        return self.backlog().size > self._max_bytes / 2
+        return sum(self.sizes().values()) > self._max_bytes / 2
 
-    def backlog(self) -> Backlog:
-        """How much waits."""
-        sizes = {at_ms: size for at_ms in self.waiting() if (size := self._size(at_ms))}
-        return Backlog(len(sizes), sum(sizes.values()), min(sizes, default=None))
+    def sizes(self) -> dict[int, int]:
+        """How much waits: the bytes of each interval that has something to deliver, oldest first."""
+        return {at_ms: size for at_ms in self.waiting() if (size := self._size(at_ms))}
 
     def path(self, at_ms: int) -> Path:
         """The directory of an interval."""
         return self._folder / f"{at_ms:0{_DIGITS}d}"
 
     def _drop_oldest(self, newest_ms: int) -> int:
-        sizes = {at_ms: self._size(at_ms) for at_ms in self.waiting()}
+        sizes = self.sizes()
         dropped, total = 0, sum(sizes.values())
         for at_ms, size in sizes.items():
             if total <= self._max_bytes or at_ms == newest_ms:

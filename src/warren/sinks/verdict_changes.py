@@ -10,12 +10,12 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from warren.config.sinks import Sink
+from warren.domain.arrays import Bools, Ints
 from warren.domain.text_columns import as_text, joined, json_strings
 from warren.domain.windows import UNKNOWN
-from warren.sinks.filters import Mask, SinkFilter
+from warren.sinks.filters import matches_filters
 from warren.sinks.points import REASON_NAMES, STATUS_NAMES
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot
@@ -68,9 +68,9 @@ def _unknown(manifest: Manifest) -> pa.Array:
     return pa.array(manifest.unknown_clusters(), pa.string())
 
 
-def _is_wanted(table: pa.Table, sink: Sink) -> Mask:
-    wanted, is_cluster = SinkFilter.of(sink), np.asarray(pc.is_null(table["group"]))
-    return np.where(is_cluster, wanted.matches(table.select(["cluster"])), wanted.matches(table))
+def _is_wanted(table: pa.Table, sink: Sink) -> Bools:
+    is_cluster, clusters = np.asarray(pc.is_null(table["group"])), table.select(["cluster"])
+    return np.where(is_cluster, matches_filters(clusters, sink.filters), matches_filters(table, sink.filters))
 
 
 def _keys(table: pa.Table) -> pa.Array:
@@ -119,7 +119,7 @@ def _since_of_clusters(clusters: pa.Table, manifest: Manifest) -> list[str | pa.
     ]
 
 
-def _details(snapshot: Snapshot, rows: NDArray[np.int64]) -> list[str | pa.StringArray]:
+def _details(snapshot: Snapshot, rows: Ints) -> list[str | pa.StringArray]:
     """The numbers of groups, and the worst partition of each."""
     groups = snapshot.groups().take(pa.array(rows)).combine_chunks()
     worst_rows = snapshot.partition_rows(groups, "worst_row")

@@ -5,14 +5,13 @@ import datetime as dt
 import pyarrow as pa
 
 from tests.kit.records import commit_key, commit_value
+from warren.config.sinks import SinkFilters
 from warren.domain.matching import GroupFilter
-from warren.sinks.filters import SinkFilter
 from warren.sinks.lake.commits import OffsetsTopic, decode
 
 AT_MS = 1_700_000_000_000
 RECORDED = dt.datetime.fromtimestamp(AT_MS / 1000 + 5, dt.UTC)
-ALL: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-EVERYTHING = SinkFilter(ALL, ALL, ALL)
+EVERYTHING: SinkFilters = {}
 
 
 def source(cluster: str, *filters: GroupFilter, storage: GroupFilter | None = None) -> OffsetsTopic:
@@ -34,7 +33,7 @@ def records(*given: tuple[int, bytes | None, bytes | None]) -> pa.RecordBatch:
     )
 
 
-def rows(batch: pa.RecordBatch, *sources: OffsetsTopic, scope: SinkFilter = EVERYTHING) -> list[dict[str, object]]:
+def rows(batch: pa.RecordBatch, *sources: OffsetsTopic, scope: SinkFilters = EVERYTHING) -> list[dict[str, object]]:
     return [row for made in decode([batch], sources, scope) for row in made.to_pylist()]
 
 
@@ -71,7 +70,7 @@ def test_groups_that_no_section_wants_are_left_out() -> None:
     batch = records(*((0, commit_key(name, "t", 0), commit_value(1, AT_MS)) for name in ("ab", "ac", "b", "secret")))
     either = source("one", GroupFilter("^a", "c$"), GroupFilter("^b"), storage=GroupFilter(None, "x"))
     assert [row["group"] for row in rows(batch, either)] == ["ab", "b"]
-    scope = SinkFilter(ALL, (("a*", "s*"), ("*c",)), ALL)
+    scope = {"group": (("a*", "s*"), ("*c",))}
     assert [row["group"] for row in rows(batch, source("one"), scope=scope)] == ["ab", "secret"]
 
 

@@ -5,19 +5,13 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, TopicPartition
 
-from warren.demo.workload.consumer_group import MAX_POLL_S, REQUEST_TIMEOUT_S, ConsumerGroup
-from warren.demo.workload.thread import Schedule
+from warren.demo.workload.consumer_group import REQUEST_TIMEOUT_S, ConsumerGroup
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CommittingGroup(ConsumerGroup):
-    """A member of its group whose partitions are paused; it commits the offsets that `_offset` computes.
+    """A member of its group whose partitions are paused; it commits the offsets that `_offset` computes."""
 
-    A group that has committed before continues there; a new one starts `behind` messages below each head.
-    """
-
-    behind: int = 0
-    _partitions: list[int] = field(init=False, default_factory=list)
     _origins: dict[int, tuple[int, float]] = field(init=False, default_factory=dict)
     _round: int = field(init=False, default=0)
 
@@ -29,38 +23,20 @@ class CommittingGroup(ConsumerGroup):
         """The offset to commit now; `_origins` has the offset and time at which each partition started."""
         raise NotImplementedError
 
-    def _work(self, consumer: Consumer) -> None:
-        self._partitions = []
-        self._join(consumer)
-        schedule = Schedule([self.commit_every_s])
-        while not self._is_done():
-            consumer.poll(schedule.wait_s(MAX_POLL_S))
-            if self._partitions and (not self._origins or schedule.is_due()):
-                with self._tolerating_errors():
-                    self._commit_round(consumer)
-
-    def _join(self, consumer: Consumer) -> None:
-        consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
-
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._partitions = sorted({*self._partitions, *(tp.partition for tp in partitions)})
-        consumer.incremental_assign(partitions)
+        super()._on_assign(consumer, partitions)
         consumer.pause(partitions)
+        for tp in partitions:
+            self._origins.setdefault(tp.partition, (self._positions[tp.partition], time.monotonic()))
 
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._partitions = sorted({*self._partitions} - {tp.partition for tp in partitions})
-        consumer.incremental_unassign(partitions)
-
-    def _commit_round(self, consumer: Consumer) -> None:
-        watermarks = {partition: self._watermarks(consumer, partition) for partition in self._partitions}
+    def _commit_positions(self, consumer: Consumer) -> None:
         now_s = time.monotonic()
-        if new := [partition for partition in watermarks if partition not in self._origins]:
-            committed = self._last_committed(consumer, new)
-            for partition in new:
-                log_start, head = watermarks[partition]
-                self._origins[partition] = max(log_start, committed.get(partition, head - self.behind)), now_s
-        self._commit(consumer, {p: self._offset(p, head, now_s) for p, (_, head) in watermarks.items()})
-        self._round += 1
+        for partition in self._positions:
+            _, head = self._watermarks(consumer, partition)
+            self._positions[partition] = self._offset(partition, head, now_s)
+        if self._positions:
+            super()._commit_positions(consumer)
+            self._round += 1
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,10 +44,10 @@ class AssignOnly(CommittingGroup):
     """Assigns its partitions to itself, without joining the group, and commits the heads: always OK."""
 
     def _join(self, consumer: Consumer) -> None:
-        self._partitions = sorted(consumer.list_topics(self.topic, REQUEST_TIMEOUT_S).topics[self.topic].partitions)
-        topic_partitions = [TopicPartition(self.topic, partition) for partition in self._partitions]
-        consumer.assign(topic_partitions)
-        consumer.pause(topic_partitions)
+        partitions = consumer.list_topics(self.topic, REQUEST_TIMEOUT_S).topics[self.topic].partitions
+        self._positions = dict.fromkeys(partitions, 0)
+        consumer.assign(self._topic_partitions(self._positions))
+        consumer.pause(self._topic_partitions(self._positions))
 
     def _offset(self, partition: int, head: int, now_s: float) -> int:
         return head
@@ -89,7 +65,7 @@ class Paced(CommittingGroup):
 
     def _offset(self, partition: int, head: int, now_s: float) -> int:
         origin, started_s = self._origins[partition]
-        rate = self.fraction * self.produced_rate / len(self._partitions)
+        rate = self.fraction * self.produced_rate / len(self._positions)
         offset = origin + int(rate * (now_s - started_s))
         if offset >= head:
             self._origins[partition] = head, now_s
@@ -132,10 +108,5 @@ class Rewinding(CommittingGroup):
 
     def _offset(self, partition: int, head: int, now_s: float) -> int:
         # The first commit is the last one before a rewind, so that the second commit is a rewind already.
-        return rewound_offset(self._origins[partition][0], self._round + self.every - 1, self.every, self.step)
-
-
-def rewound_offset(origin: int, commit: int, every: int, step: int) -> int:
-    """The offset of a commit, by its index, in a saw-tooth that falls by one message per rewind."""
-    rewinds, steps = divmod(commit, every)
-    return max(0, origin - rewinds + steps * step)
+        rewinds, steps = divmod(self._round + self.every - 1, self.every)
+        return max(0, self._origins[partition][0] - rewinds + steps * self.step)

@@ -4,79 +4,25 @@ import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from warren.demo.workload.consumer_group import MAX_POLL_S, REQUEST_TIMEOUT_S, ConsumerGroup
-from warren.demo.workload.thread import CLIENT_LOG, Schedule, is_fatal, stop_all
-from warren.demo.workload.topics import PAYLOAD, client_config
-
-_MAX_MESSAGES_PER_POLL = 5_000
+from warren.demo.workload.consumer_group import REQUEST_TIMEOUT_S, ConsumerGroup, Membership
+from warren.demo.workload.thread import is_fatal, stop_all
+from warren.demo.workload.topics import PAYLOAD, new_producer
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Healthy(ConsumerGroup):
-    """Consumes everything and commits its position every `commit_every_s`, even if it has not moved: always OK."""
-
-    _positions: dict[int, int] = field(init=False, default_factory=dict)
-
-    def _work(self, consumer: Consumer) -> None:
-        self._positions = {}
-        consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
-        schedule = Schedule(self._commit_gaps_s())
-        while not self._is_done():
-            self._consume(consumer, schedule.wait_s(MAX_POLL_S))
-            if schedule.is_due():
-                with self._tolerating_errors():
-                    self._commit_positions(consumer)
-
-    def _commit_gaps_s(self) -> list[float]:
-        return [self.commit_every_s]
-
-    def _commit_positions(self, consumer: Consumer) -> None:
-        self._commit(consumer, self._positions)
-
-    def _consume(self, consumer: Consumer, timeout_s: float) -> int:
-        """Consume for so long; gives the number of messages."""
-        count = 0
-        for message in consumer.consume(_MAX_MESSAGES_PER_POLL, timeout=timeout_s):
-            partition, offset = message.partition(), message.offset()
-            if message.error() is None and partition in self._positions and offset is not None:
-                self._positions[partition] = offset + 1
-                count += 1
-        return count
-
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        # The first position is set here, so that a partition without messages is committed as well.
-        assigned = [tp.partition for tp in partitions]
-        start = self._last_committed(consumer, assigned)
-        for partition in assigned:
-            if partition not in start:
-                start[partition] = self._watermarks(consumer, partition)[1]
-        self._positions.update(start)
-        consumer.incremental_assign(self._topic_partitions(start))
-
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        revoked = {tp.partition: self._positions.pop(tp.partition, -1) for tp in partitions}
-        with self._tolerating_errors():
-            self._commit_revoked(consumer, {partition: offset for partition, offset in revoked.items() if offset >= 0})
-        consumer.incremental_unassign(partitions)
-
-    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        for tp in partitions:
-            self._positions.pop(tp.partition, None)
-        consumer.incremental_unassign(partitions)
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        self._commit(consumer, offsets)
+    """Consumes everything and commits where it is: always OK."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Kip848(Healthy):
     """A healthy group of the consumer protocol of KIP-848 (`group.protocol=consumer`): always OK."""
 
-    def _membership(self) -> dict[str, str | int]:
-        return {"group.protocol": "consumer"}
+    _membership: ClassVar[Membership] = {"group.protocol": "consumer"}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -100,6 +46,13 @@ class Stopped(Healthy):
     brings it back.
     """
 
+    # A static member does not leave the group when it closes: to the broker this looks like a killed process.
+    _membership: ClassVar[Membership] = {
+        **Healthy._membership,
+        "group.instance.id": "killed",
+        "session.timeout.ms": 6_000,
+    }
+    _commits_when_revoked: ClassVar[bool] = False
     healthy_s: float = 15.0
     _ends_at: float | None = field(init=False, default=None)
 
@@ -109,17 +62,10 @@ class Stopped(Healthy):
     def _is_done(self) -> bool:
         return super()._is_done() or (self._ends_at is not None and time.monotonic() >= self._ends_at)
 
-    def _membership(self) -> dict[str, str | int]:
-        # A static member does not leave the group when it closes: to the broker this looks like a killed process.
-        return {**super()._membership(), "group.instance.id": self.client_id, "session.timeout.ms": 6_000}
-
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         super()._on_assign(consumer, partitions)
         if self._ends_at is None:
             self._ends_at = time.monotonic() + self.healthy_s
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        """Nothing: a killed process cannot commit."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -175,6 +121,8 @@ class Transactional(Healthy):
     It aborts every `abort_every`-th transaction after sending its offsets, and consumes those messages again.
     """
 
+    # Offsets are committed in transactions only, and none is open during a rebalance.
+    _commits_when_revoked: ClassVar[bool] = False
     output: str
     abort_every: int = 4
     transactions: int = field(init=False, default=0)
@@ -182,27 +130,13 @@ class Transactional(Healthy):
     aborted: int = field(init=False, default=0)
     """How many of them it aborted on purpose."""
     _restart_positions: dict[int, int] = field(init=False, default_factory=dict)
-    _unwritten: int = field(init=False, default=0)
 
-    def _work(self, consumer: Consumer) -> None:
+    def _join(self, consumer: Consumer) -> None:
         self._restart_positions = {}
-        self._unwritten = 0
-        self._producer = Producer(
-            {
-                **client_config(self.bootstrap, self.client_id),
-                "transactional.id": f"{self.group}:{self.topic}",
-                "transaction.timeout.ms": 10_000,
-                "linger.ms": 5,
-            },
-            logger=CLIENT_LOG,
-        )
+        settings = {"transactional.id": f"{self.group}:{self.topic}", "transaction.timeout.ms": "10000"}
+        self._producer = new_producer(self.bootstrap, self.client_id, settings)
         self._producer.init_transactions(REQUEST_TIMEOUT_S)
-        super()._work(consumer)
-
-    def _consume(self, consumer: Consumer, timeout_s: float) -> int:
-        count = super()._consume(consumer, timeout_s)
-        self._unwritten += count
-        return count
+        super()._join(consumer)
 
     def _commit_positions(self, consumer: Consumer) -> None:
         if not self._positions:
@@ -210,41 +144,37 @@ class Transactional(Healthy):
         producer = self._producer
         is_aborted = (self.transactions + 1) % self.abort_every == 0
         offsets = dict(self._positions)
+        consumed = sum(offset - self._restart_positions[partition] for partition, offset in offsets.items())
         producer.begin_transaction()
         try:
-            producer.produce_batch(self.output, [{"value": PAYLOAD}] * self._unwritten)
+            producer.produce_batch(self.output, [{"value": PAYLOAD}] * consumed)
             producer.send_offsets_to_transaction(
                 self._topic_partitions(offsets), consumer.consumer_group_metadata(), REQUEST_TIMEOUT_S
             )
             if is_aborted:
                 producer.flush(REQUEST_TIMEOUT_S)
-                producer.abort_transaction(REQUEST_TIMEOUT_S)
+                self._abort(consumer)
             else:
                 producer.commit_transaction(REQUEST_TIMEOUT_S)
         except KafkaException as error:
             if not is_fatal(error):
-                producer.abort_transaction(REQUEST_TIMEOUT_S)
-                self._consume_again(consumer)
+                self._abort(consumer)
             raise
         self.transactions += 1
         if is_aborted:
             self.aborted += 1
-            self._consume_again(consumer)
         else:
             self._restart_positions.update(offsets)
-            self._unwritten = 0
             self._count_commit(offsets)
 
-    def _consume_again(self, consumer: Consumer) -> None:
-        self._unwritten = 0
-        for partition in self._positions:
-            self._positions[partition] = self._restart_positions[partition]
+    def _abort(self, consumer: Consumer) -> None:
+        """Abort the transaction, and consume its messages again."""
+        self._producer.abort_transaction(REQUEST_TIMEOUT_S)
+        self._positions.update({partition: self._restart_positions[partition] for partition in self._positions})
+        for tp in self._topic_partitions(self._positions):
             with contextlib.suppress(KafkaException):
-                consumer.seek(TopicPartition(self.topic, partition, self._positions[partition]))
+                consumer.seek(tp)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         super()._on_assign(consumer, partitions)
         self._restart_positions.update({tp.partition: self._positions[tp.partition] for tp in partitions})
-
-    def _commit_revoked(self, consumer: Consumer, offsets: dict[int, int]) -> None:
-        """Nothing: offsets are committed in transactions only, and none is open during a rebalance."""

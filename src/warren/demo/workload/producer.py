@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import confluent_kafka
 
-from warren.demo.workload.thread import CLIENT_LOG, WorkloadThread
-from warren.demo.workload.topics import PAYLOAD, client_config, count_partitions
+from warren.demo.workload.thread import WorkloadThread
+from warren.demo.workload.topics import PAYLOAD, count_partitions, new_producer
 
 _TICK_S = 0.02
 _FLUSH_S = 10.0
@@ -35,34 +35,16 @@ class Producer(WorkloadThread):
     burst_every_s: float = field(default=0.0, kw_only=True)
     produced: int = field(init=False, default=0)
     """How many messages it has written since it was created."""
-    _lost: int = field(init=False, default=0)
     _started_at: float | None = field(init=False, default=None)
-    _produced_before: int = field(init=False, default=0)
 
     @property
     def name(self) -> str:
         """The topic it writes to."""
         return f"producer of {self.topic}"
 
-    @property
-    def delivered(self) -> int:
-        """How many of its messages Kafka has; exact once it has stopped."""
-        return self.produced - self._lost
-
-    def _reset(self) -> None:
-        self._started_at = None
-        self._produced_before = self.produced
-
     def _session(self) -> None:
-        producer = confluent_kafka.Producer(
-            {
-                **client_config(self.bootstrap, f"demo-producer-{self.topic}"),
-                "enable.idempotence": True,
-                "linger.ms": 2,
-                "delivery.report.only.error": True,
-            },
-            logger=CLIENT_LOG,
-        )
+        settings = {"enable.idempotence": True, "linger.ms": 2}
+        producer = new_producer(self.bootstrap, f"demo-producer-{self.topic}", settings)
         try:
             partitions = count_partitions(producer, self.topic)
             if self._started_at is None:
@@ -73,23 +55,17 @@ class Producer(WorkloadThread):
             tick_s = max(_TICK_S, min(1 / self.rate, 0.2))
             while not self._stopping.wait(tick_s):
                 due = messages_due(self.rate, time.monotonic() - self._started_at, self.burst_every_s)
-                self._write(producer, due - (self.produced - self._produced_before), partitions)
+                self._write(producer, due - self.produced, partitions)
                 producer.poll(0)
         finally:
-            self._lost += producer.flush(_FLUSH_S)
+            producer.flush(_FLUSH_S)
 
     def _write(self, producer: confluent_kafka.Producer, count: int, partitions: int) -> None:
         for _ in range(count):
             try:
-                producer.produce(
-                    self.topic, PAYLOAD, partition=self.produced % partitions, on_delivery=self._on_failure
-                )
+                producer.produce(self.topic, PAYLOAD, partition=self.produced % partitions)
             except BufferError:
                 # The brokers are down and the queue is full: the rest is still due at the next tick.
                 self._stopping.wait(_FULL_QUEUE_WAIT_S)
                 return
             self.produced += 1
-
-    def _on_failure(self, error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
-        if error is not None:
-            self._lost += 1

@@ -1,10 +1,8 @@
 """A thread that works against Kafka until it is stopped, and continues when a broker comes back."""
 
 import contextlib
-import itertools
 import logging
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
@@ -116,24 +114,3 @@ def stop_all(threads: Iterable[WorkloadThread], timeout_s: float = 30.0) -> None
         for thread in threads:
             thread._stopping.set()
             stops.callback(thread.stop, timeout_s)
-
-
-class Schedule:
-    """Times that are due one gap after the other, without drift; times that were missed are skipped."""
-
-    def __init__(self, gaps_s: Iterable[float]) -> None:
-        self._gaps_s = itertools.cycle(gaps_s)
-        self._due = time.monotonic() + next(self._gaps_s)
-
-    def wait_s(self, max_s: float) -> float:
-        """How long until the next time, at most `max_s`."""
-        return min(max_s, max(0.0, self._due - time.monotonic()))
-
-    def is_due(self) -> bool:
-        """Whether the next time has come; if so, the schedule moves on to the one after it."""
-        now = time.monotonic()
-        if now < self._due:
-            return False
-        while self._due <= now:
-            self._due += next(self._gaps_s)
-        return True

@@ -29,12 +29,15 @@ def admin(bootstrap: str) -> AdminClient:
     return AdminClient(client_config(bootstrap, "warren-demo-admin"), logger=CLIENT_LOG)
 
 
-def create_topics(
-    bootstrap: str, partitions: Mapping[str, int], *, replication: int = 1, timeout_s: float = 30.0
-) -> None:
+def new_producer(bootstrap: str, client_id: str, settings: Mapping[str, str | int | bool]) -> Producer:
+    """A producer that does not log to stderr."""
+    return Producer({**client_config(bootstrap, client_id), **settings}, logger=CLIENT_LOG)
+
+
+def create_topics(bootstrap: str, partitions: Mapping[str, int], *, timeout_s: float = 30.0) -> None:
     """Create topics with so many partitions, unless they exist, and wait until all partitions have leaders."""
     client = admin(bootstrap)
-    new_topics = [NewTopic(name, num_partitions=n, replication_factor=replication) for name, n in partitions.items()]
+    new_topics = [NewTopic(name, num_partitions=n) for name, n in partitions.items()]
     for name, future in client.create_topics(new_topics, operation_timeout=timeout_s).items():
         try:
             future.result(timeout_s)
@@ -65,12 +68,8 @@ def count_partitions(client: AdminClient | Producer | Consumer, topic: str, *, t
 
 def fill_topic(bootstrap: str, topic: str, per_partition: int, timeout_s: float = 60.0) -> None:
     """Write so many messages to each partition of a topic."""
-    settings = {
-        **client_config(bootstrap, "warren-demo-fill"),
-        "linger.ms": 20,
-        "queue.buffering.max.messages": 10_000_000,
-    }
-    producer = Producer(settings, logger=CLIENT_LOG)
+    settings = {"linger.ms": 20, "queue.buffering.max.messages": 10_000_000}
+    producer = new_producer(bootstrap, "warren-demo-fill", settings)
     messages = [{"value": PAYLOAD}] * per_partition
     for partition in range(count_partitions(producer, topic)):
         producer.produce_batch(topic, messages, partition=partition)

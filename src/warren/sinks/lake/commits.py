@@ -12,11 +12,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.config import Config
+from warren.config.sinks import SinkFilters
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.kafka.options import to_spark_options
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import Reject
-from warren.sinks.filters import SinkFilter
+from warren.sinks.filters import matches_filters
 from warren.sinks.lake.progress import CommitRange
 from warren.sources.offsets_topic import OffsetRange, offsets_topics, read_commits
 
@@ -63,7 +64,7 @@ def offsets_topics_of(config: Config) -> tuple[OffsetsTopic, ...]:
 
 
 def commits(
-    spark: SparkSession, ranges: Sequence[CommitRange], sources: Sequence[OffsetsTopic], wanted: SinkFilter
+    spark: SparkSession, ranges: Sequence[CommitRange], sources: Sequence[OffsetsTopic], wanted: SinkFilters
 ) -> DataFrame | None:
     """One row per commit; None when there is nothing to read."""
     scans = []
@@ -89,14 +90,14 @@ def commits(
 
 
 def decode(
-    batches: Iterable[pa.RecordBatch], sources: Sequence[OffsetsTopic], wanted: SinkFilter
+    batches: Iterable[pa.RecordBatch], sources: Sequence[OffsetsTopic], wanted: SinkFilters
 ) -> Iterator[pa.RecordBatch]:
     """Decode raw records of offsets topics; other records and rejects are left out."""
     for batch in batches:
         yield from _decode(batch, sources, wanted).to_batches()
 
 
-def _decode(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], wanted: SinkFilter) -> pa.Table:
+def _decode(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], wanted: SinkFilters) -> pa.Table:
     keys = decode_keys(batch["key"].cast(pa.binary()))
     rows = np.flatnonzero(keys.kind == RecordKind.COMMIT)
     values = decode_commits(batch["value"].cast(pa.binary()).take(pa.array(rows)))
@@ -120,7 +121,7 @@ def _decode(batch: pa.RecordBatch, sources: Sequence[OffsetsTopic], wanted: Sink
         },
         schema=_COMMITS,
     )
-    is_kept = wanted.matches(table)
+    is_kept = matches_filters(table, wanted)
     for index in np.unique(source):
         is_own = np.asarray(source) == index
         group, topic = table["group"].filter(pa.array(is_own)).combine_chunks(), sources[index]

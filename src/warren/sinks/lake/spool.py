@@ -78,8 +78,6 @@ def _link(store: Store, file: File, target: Path) -> None:
     # Files of a snapshot are durable and never change, so a link is as good as a copy.
     try:
         os.link(store.path(file), target)
-    except FileNotFoundError:
-        raise
     except OSError:
         shutil.copy(store.path(file), target)
         sync(target)

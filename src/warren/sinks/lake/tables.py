@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from warren.config.sinks import SinkFilters
 from warren.domain.matching import glob_regex
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
-from warren.sinks.filters import SinkFilter
+from warren.sinks.filters import matches_filters
 from warren.sinks.lake.spool import HEADS, LAYOUT, Sample
 from warren.sinks.points import partitions_of
 from warren.snapshot.schemas import GROUPS, PARTITIONS
@@ -61,7 +62,7 @@ _SCHEMAS = {LakeTable.GROUPS: GROUPS, LakeTable.PARTITIONS: PARTITIONS}
 
 
 def rows_of(
-    table: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter
+    table: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilters
 ) -> DataFrame:
     """The rows of a table in some samples, one per interval of each group, partition of a group, or partition."""
     rows = (_read_topics if table is LakeTable.TOPICS else _read_files)(table, spark, samples, folder, wanted)
@@ -105,7 +106,7 @@ def _columns(table: LakeTable) -> tuple[Column | str, ...]:
 
 
 def _read_topics(
-    _: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter
+    _: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilters
 ) -> DataFrame:
     folders = [(s.at_ms, str(folder(s.at_ms))) for s in samples if (folder(s.at_ms) / HEADS).exists()]
     tasks = max(min(len(folders), 2 * spark.sparkContext.defaultParallelism), 1)
@@ -113,16 +114,16 @@ def _read_topics(
     return listed.mapInArrow(partial(_read_heads, wanted=wanted), from_arrow_schema(_HEADS))
 
 
-def _read_heads(batches: Iterable[pa.RecordBatch], wanted: SinkFilter) -> Iterator[pa.RecordBatch]:
+def _read_heads(batches: Iterable[pa.RecordBatch], wanted: SinkFilters) -> Iterator[pa.RecordBatch]:
     """The heads in some folders, one file at a time."""
     for batch in batches:
         for row in batch.to_pylist():
             yield from _heads(row["at_ms"], Path(row["folder"]), wanted).to_batches(max_chunksize=200_000)
 
 
-def _heads(at_ms: int, folder: Path, wanted: SinkFilter) -> pa.Table:
+def _heads(at_ms: int, folder: Path, wanted: SinkFilters) -> pa.Table:
     layout, heads = (pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all() for name in (LAYOUT, HEADS))
-    layout = layout.filter(pa.array(wanted.matches(layout)))
+    layout = layout.filter(pa.array(matches_filters(layout, wanted)))
     topic, partition, row = partitions_of(layout)
     names, heads = layout.take(pa.array(topic)), heads.take(pa.array(row))
     times = np.full(row.size, at_ms)
@@ -138,7 +139,7 @@ def finished(rows: DataFrame, table: LakeTable, host: str, tags: Mapping[str, st
 
 
 def _read_files(
-    table: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilter
+    table: LakeTable, spark: SparkSession, samples: Sequence[Sample], folder: Folder, wanted: SinkFilters
 ) -> DataFrame:
     """The wanted rows of a table in the files of some snapshots, with the time of their interval."""
     schema = from_arrow_schema(_SCHEMAS[table])
@@ -148,10 +149,10 @@ def _read_files(
         rows = spark.read.schema(schema).parquet(*paths).withColumn("at_ms", at_ms.cast("long"))
     else:
         rows = spark.createDataFrame([], schema.add("at_ms", "long"))
-    for column, include, exclude in wanted.globs_of(rows.columns):
-        if include:
+    for column, (include, exclude) in wanted.items():
+        if include and column in rows.columns:
             rows = rows.where(f.col(column).rlike("|".join(map(glob_regex, include))))
-        if exclude:
+        if exclude and column in rows.columns:
             rows = rows.where(~f.col(column).rlike("|".join(map(glob_regex, exclude))))
     return rows
 

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from warren.config.sinks import DETAILS, LakeSink
 from warren.delivery.sink_status import SinkStatus, sink_folder
 from warren.sinks.delivery import Delivery, StatusReporter, short_message
-from warren.sinks.filters import SinkFilter
 from warren.sinks.lake.commits import OffsetsTopic, commits
 from warren.sinks.lake.parquet import ParquetTables
 from warren.sinks.lake.progress import Job, Progress, read_progress, write_progress
@@ -126,7 +125,7 @@ class LakeJobs(Delivery):
         return True
 
     def _write(self, lake: LakeTables, job: Job, *, is_retry: bool) -> None:
-        spark, wanted = self._session(), SinkFilter.of(self.sink)
+        spark, wanted = self._session(), self.sink.filters
         samples = [sample for at_ms in job.intervals if (sample := self.spool.read(at_ms))]
         # Each value of `detail` adds a table.
         written = (LakeTable.GROUPS, LakeTable.TOPICS, LakeTable.PARTITIONS)[: DETAILS.index(self.sink.detail) + 1]
