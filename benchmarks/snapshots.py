@@ -57,7 +57,7 @@ def record(
         batches = [call_buckets(plan), *address_tables(tables, plan)]
         results = {row["bucket"]: row["result"] for b in judge_buckets(plan)(batches) for row in b.to_pylist()}
         plan = replace(plan, state=tuple(decode_result(results[bucket]).bucket for bucket in range(BUCKETS)))
-        state = ClusterState(None, None, False, {}, False, now_ms, None, {}, {}, 0, "OK")
+        state = ClusterState(None, None, False, {}, False, now_ms, {}, {}, 0, "OK")
         manifest = Manifest(
             plan.sequence, None, 1, now_ms, INTERVALS, 0.0, 0, 10_000, plan.state, plan.heads, {cluster: state}
         )
@@ -100,6 +100,7 @@ def _commits(groups: int, per_group: int, cycle: int, time_ms: int) -> pa.Table:
         "offset": 1_000_000 + 500 * cycle - behind,
         "time_ms": np.full(rows, time_ms),
         "order": np.full(rows, cycle),
+        "log": np.zeros(rows, dtype=np.int32),
         "is_tombstone": pa.array(np.zeros(rows, dtype=np.bool_)),
     }
     return pa.table(columns, schema=COMMITS)
