@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.incidents import OK, STALL, IncidentScene
+from tests.kit.incidents import OK, STALL, IncidentScene, count_deliveries
 from tests.kit.leaderships import LeadershipProcess
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
@@ -144,7 +144,8 @@ def test_the_leader_notifies_and_when_it_dies_the_other_continues(
     wait_for(lambda: two.state(two.other(first)) == ("standby", "another Warren notifies"), "the other waits", 20)
     two.publish("g")
     two.wait_sent("open")
-    wait_for(lambda: read_incidents(two.other(first).data, IncidentQuery()), "the other knows the incident too", 20)
+    # A leader that dies before it has recorded a notification as sent leaves it to the next one, which sends it again.
+    wait_for(lambda: count_deliveries(two.other(first).data) == {"hook": (1, 0, 0)}, "the other knows of it too", 20)
     first.kill()
     second = two.leader()
     assert second is not first

@@ -24,8 +24,6 @@ BURROW_NODE_PREFIX = "lock-"
 """How Burrow names its nodes in the same queue, so that Burrow and Warren never both notify."""
 JOIN_S = 5.0
 POLL_S = 1.0
-STEP_BACK_S = 15.0
-"""How long a leader that could not do its work leaves the lock to others."""
 
 
 class Lock(ABC):
@@ -34,7 +32,6 @@ class Lock(ABC):
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._is_closed = False
-        self._must_step_back = False
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
 
@@ -47,11 +44,6 @@ class Lock(ABC):
     def error(self) -> str:
         """Why nobody knows who holds the lock; empty while that is known."""
 
-    def step_back(self) -> None:
-        """Let another Warren take the lock, and compete again after a pause."""
-        self._must_step_back = True
-        self._wake.set()
-
     def close(self) -> None:
         """Release the lock at once, so that no other Warren waits until the session expires."""
         self._is_closed = True
@@ -61,26 +53,15 @@ class Lock(ABC):
     def _compete(self) -> None:
         """Wait for the lock, or hold it; returns from time to time."""
 
-    @abstractmethod
-    def _release(self) -> None:
-        """Leave the queue, and the lock."""
-
     def _failed(self, error: Exception) -> None:
         """Report an error of `_compete`, which is called again."""
         log.warning("the lock could not be taken: %r; trying again", error)
 
     def _run(self) -> None:
-        while True:
+        while not self._is_closed:
             self._wake.clear()
-            if self._is_closed:
-                return
             try:
-                if self._must_step_back:
-                    self._release()
-                    self._must_step_back = False
-                    self._wake.wait(STEP_BACK_S)
-                else:
-                    self._compete()
+                self._compete()
             except Exception as error:  # noqa: BLE001 - whatever it is, the lock is asked for again
                 if not self._is_closed:
                     self._failed(error)
@@ -129,8 +110,10 @@ class ZooKeeperLock(Lock):
         if not self._client.connected or self.is_held():
             self._wake.wait(POLL_S)
             return
-        # Leave no node of ours in the queue: we would wait for ourselves.
-        self._release()
+        if self._lock is not None:
+            # Leave no node of ours in the queue: we would wait for ourselves.
+            with contextlib.suppress(KazooException, KazooTimeoutError):
+                self._lock.release()
         self._lock = LockRecipe(
             self._client, self._path, socket.gethostname(), extra_lock_patterns=(BURROW_NODE_PREFIX,)
         )
@@ -143,13 +126,6 @@ class ZooKeeperLock(Lock):
             self._holding_session = session[0]
             log.info("this Warren holds the lock %s, and notifies", self._path)
             self._on_change()
-
-    def _release(self) -> None:
-        self._holding_session = None
-        if self._lock is not None:
-            with contextlib.suppress(KazooException, KazooTimeoutError):
-                self._lock.release()
-        self._lock = None
 
     def close(self) -> None:
         """Release the lock at once: ZooKeeper ends the session with the connection."""
@@ -175,7 +151,8 @@ def _tls_options(tls: Tls) -> dict[str, object]:
 class KafkaLock(Lock):
     """A consumer group on a topic with one partition: the member that is assigned the partition holds the lock.
 
-    Kafka's client gives the partition up by itself when its session may have expired.
+    Kafka's client gives the partition up by itself when its session may have expired. The assignment is cooperative
+    and sticky, so that a leader keeps the lock when another Warren joins the group.
     """
 
     def __init__(
@@ -197,6 +174,7 @@ class KafkaLock(Lock):
             {
                 **settings,
                 "group.id": group,
+                "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": session_timeout_s * 1000,
                 "heartbeat.interval.ms": session_timeout_s * 1000 // 4,
                 "enable.auto.commit": False,
@@ -224,7 +202,7 @@ class KafkaLock(Lock):
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
-        while not (self._is_closed or self._must_step_back):
+        while not self._is_closed:
             message = self._consumer.poll(0.5)
             error = None if message is None else message.error()
             if error is not None and not self._is_assigned:
@@ -235,19 +213,11 @@ class KafkaLock(Lock):
                 self._consumer.list_topics(self._topic, timeout=5.0)
                 self._set()
 
-    def _release(self) -> None:
-        self._consumer.unsubscribe()
-        self._set()
+    def _assigned(self, _: Consumer, added: list[TopicPartition]) -> None:
+        self._set(is_assigned=self._is_assigned or _has_lock(added))
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        consumer.assign(partitions)
-        # The records are of no interest here.
-        consumer.pause(partitions)
-        # A topic that somebody else created may have several partitions: the first is the lock.
-        self._set(is_assigned=any(partition.partition == 0 for partition in partitions))
-
-    def _revoked(self, *_: object) -> None:
-        self._set()
+    def _revoked(self, _: Consumer, removed: list[TopicPartition]) -> None:
+        self._set(is_assigned=self._is_assigned and not _has_lock(removed))
 
     def _client_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._is_assigned:
@@ -267,3 +237,8 @@ class KafkaLock(Lock):
         super().close()
         self._is_assigned = False
         self._thread.join(JOIN_S)
+
+
+def _has_lock(partitions: list[TopicPartition]) -> bool:
+    """Whether the lock is among some partitions; of a topic that somebody else created the first partition is it."""
+    return any(partition.partition == 0 for partition in partitions)

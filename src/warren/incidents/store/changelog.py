@@ -48,9 +48,10 @@ class Changelog:
             admin = AdminClient(self._settings)
             # Lists all topics: a broker may create a topic that is asked for by name, with its own settings.
             metadata = admin.list_topics(timeout=TIMEOUT_S)
-            if self._topic not in metadata.topics:
+            if self._topic in metadata.topics:
+                self._make_compacted(admin)
+            else:
                 self._create(admin, min(MAX_REPLICAS, len(metadata.brokers)))
-            self._make_compacted(admin)
 
     def _create(self, admin: AdminClient, replicas: int) -> None:
         config = {**_TOPIC_CONFIG, "min.insync.replicas": str(max(replicas - 1, 1))}
