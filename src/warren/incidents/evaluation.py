@@ -1,17 +1,29 @@
 """The evaluation of one snapshot: the value that passes through the steps of the incident pipeline."""
 
+import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warren.domain.status import Status
-from warren.incidents.model import Decision, Incident, Notification, Notified
+from warren.incidents.model import (
+    Decision,
+    Incident,
+    Notification,
+    Notified,
+    PendingNotification,
+    Storm,
+    StormKey,
+    StormUpdate,
+)
 from warren.incidents.routing import NotificationRouter, Recipients
 from warren.incidents.silences import OperatorActions
-from warren.incidents.storms import OpenStorms, StormOutcome
 from warren.snapshot.schemas import Row
 from warren.snapshot.status import GroupName, GroupResult
 
-_NO_STORMS = StormOutcome((), (), (), OpenStorms())
+
+def new_id() -> str:
+    """A new id of an incident or a storm."""
+    return str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +32,10 @@ class PipelineState:
 
     incidents: Mapping[GroupName, Incident]
     """The open incidents."""
-    storms: OpenStorms
+    storms: Mapping[str, Storm]
+    """The storms that have not ended, by id."""
+    recent: Mapping[StormKey, Sequence[int]] = field(default_factory=dict)
+    """When groups turned bad that were notified one by one."""
     reported: Mapping[GroupName, Mapping[str, Notified]] = field(default_factory=dict)
     """The reports on groups that are OK, by notifier."""
     seen: frozenset[GroupName] = frozenset()
@@ -47,7 +62,9 @@ class Evaluation:
     recipients: Mapping[GroupName, Recipients] = field(default_factory=dict)
     silenced: Collection[GroupName] = ()
     decisions: Sequence[Decision] = ()
-    storms: StormOutcome = _NO_STORMS
+    single: Sequence[PendingNotification] = ()
+    """The notifications of single incidents."""
+    storm_updates: Sequence[StormUpdate] = ()
     results: Mapping[GroupName, GroupResult] = field(default_factory=dict)
     incidents: Sequence[Incident] = ()
     notifications: Sequence[Notification] = ()
@@ -67,5 +84,11 @@ class Evaluation:
     def next_state(self) -> PipelineState:
         """What is kept for the next snapshot."""
         reported = {**self.state.reported, **{each.name: each.reported for each in self.decisions}}
-        reported = {name: reports for name, reports in reported.items() if reports}
-        return PipelineState(self.open_incidents, self.storms.open_storms, reported, self.state.seen)
+        storms = {**self.state.storms, **{update.storm.id: update.storm for update in self.storm_updates}}
+        ended = {update.storm.id for update in self.storm_updates if update.has_ended}
+        return replace(
+            self.state,
+            incidents=self.open_incidents,
+            storms={storm_id: storm for storm_id, storm in storms.items() if storm_id not in ended},
+            reported={name: reports for name, reports in reported.items() if reports},
+        )

@@ -1,14 +1,14 @@
-"""The data model: incidents, what each notifier wants, and the notifications that it gets."""
+"""The data model: incidents, and the notifications that notifiers get."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
 from msgspec import Struct, structs
 
-from warren.config import Notifier
 from warren.domain.status import Status
 from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
 
@@ -31,38 +31,6 @@ class Event(StrEnum):
     CLOSE = "close"
     REPORT = "report"
     """The status of a group without an incident, for notifiers whose threshold is OK."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotifierPolicy:
-    """What one notifier wants to be notified of, and how often."""
-
-    name: str
-    threshold: Status = Status.WARN
-    send_interval_ms: int = 60_000
-    sends_once: bool = False
-    wants_close: bool = False
-    must_repeat: bool = False
-    """Whether its receiver resolves an alert that is not repeated."""
-    storm_threshold: int = 0
-    """How many groups have to turn bad together to be grouped into one notification; 0 for never."""
-    allowlist: str | None = None
-    denylist: str | None = None
-
-    @classmethod
-    def of(cls, notifier: Notifier) -> "NotifierPolicy":
-        """The policy of a `[notifier.NAME]` section."""
-        return cls(
-            notifier.name,
-            Status(notifier.threshold),
-            (notifier.send_interval or notifier.interval) * 1000,
-            notifier.send_once,
-            notifier.wants_close,
-            notifier.class_name == "alertmanager",
-            notifier.storm_from,
-            notifier.group_allowlist,
-            notifier.group_denylist,
-        )
 
 
 class Notified(Struct, frozen=True, array_like=True):
@@ -159,6 +127,55 @@ class Decision:
     due: tuple[DueNotification, ...] = ()
     reported: Mapping[str, Notified] = field(default_factory=dict)
     """What was reported of the group since it is OK, by notifier."""
+
+
+class StormKey(NamedTuple):
+    """What the groups of a storm have in common."""
+
+    cluster: str
+    notifier: str
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """Groups of a cluster that a notifier is notified of as one."""
+
+    id: str
+    notifier: str
+    cluster: str
+    channel: str
+    opened_ms: int
+    grown_ms: int
+    notified: Notified
+    total: int
+    """How many groups have been part of it."""
+    unreported: int = 0
+    """How many groups have joined since its last notification."""
+
+    @property
+    def key(self) -> StormKey:
+        """What its groups have in common."""
+        return StormKey(self.cluster, self.notifier, self.channel)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingNotification:
+    """A notification that is due for one incident, unless a storm includes it."""
+
+    incident: Incident
+    due: DueNotification
+
+
+@dataclass(frozen=True, slots=True)
+class StormUpdate:
+    """The new state of a storm, and the notification that is due for it, if any."""
+
+    storm: Storm
+    due: DueNotification | None = None
+    joined: tuple[str, ...] = ()
+    """The ids of the incidents that have just joined it."""
+    has_ended: bool = False
 
 
 class StormGroup(Struct, frozen=True):

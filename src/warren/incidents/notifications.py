@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.incidents.evaluation import Evaluation
-from warren.incidents.model import DueNotification, Event, Incident, Notification, StormGroup, StormStatus
-from warren.incidents.storms import Storm, find_members
+from warren.incidents.model import DueNotification, Event, Incident, Notification, Storm, StormGroup, StormStatus
+from warren.incidents.storms import find_members
 from warren.snapshot.status import GroupName, GroupStatus, missing_group
 
 MAX_STORM_GROUPS = 200
@@ -26,11 +26,11 @@ def with_notifications(evaluation: Evaluation) -> Evaluation:
     ]
     notifications += [
         _group_notification(evaluation, pending.incident.name, pending.incident, pending.due)
-        for pending in evaluation.storms.single
+        for pending in evaluation.single
     ]
     open_incidents = {incident.id: incident for incident in evaluation.open_incidents.values()}
     members = find_members(open_incidents.values())
-    for update in evaluation.storms.updates:
+    for update in evaluation.storm_updates:
         if update.due is not None:
             ids = members.get(update.storm.id, set()) - evaluation.silenced_incidents
             incidents = [open_incidents[incident_id] for incident_id in sorted(ids)]

@@ -8,9 +8,8 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from warren.incidents.model import NO_RESULT, Incident, Notification, StormStatus
+from warren.incidents.model import NO_RESULT, Incident, Notification, Storm, StormStatus
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
-from warren.incidents.storms import Storm
 from warren.snapshot.status import GroupStatus
 
 Model = TypeVar("Model")

@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from warren.errors import WarrenError
-from warren.incidents.model import Event, Incident, Notification
+from warren.incidents.model import Event, Incident, Notification, Storm, StormUpdate
 from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
 from warren.incidents.store.rows import COLUMNS, IS_PENDING, RowChange, apply, read, to_change
-from warren.incidents.storms import Storm, StormUpdate
 from warren.snapshot.status import GroupStatus
 
 log = logging.getLogger(__name__)

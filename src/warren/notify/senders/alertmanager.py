@@ -48,8 +48,7 @@ class AlertmanagerSender(HttpClientSender):
             return max(notification.due_ms, notification.opened_ms + 1) / 1000
         if self._notifier.send_once:
             return time.time() + SEND_ONCE_LIFETIME_S
-        interval_s = self._notifier.send_interval or self._notifier.interval
-        return time.time() + max(MISSED_REMINDERS * interval_s, MIN_LIFETIME_S)
+        return time.time() + max(MISSED_REMINDERS * self._notifier.send_interval_ms / 1000, MIN_LIFETIME_S)
 
 
 def _labels(notification: Notification, extras: Mapping[str, str]) -> dict[str, str]:
