@@ -1,11 +1,11 @@
 """Decisions, as courses of verdicts: at each time the verdict of a group, and the notifications that are due."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.incidents import notifier
 from warren.config import Notifier

@@ -1,7 +1,8 @@
 """Silences and acknowledgements in the pipeline: which notifications they suppress."""
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.incidents.test_storms import MINUTE, StormScene, bad, ok
 from tests.kit.incidents import ERR, OK, START, WARN, notifier

@@ -5,7 +5,8 @@ notifiers, and each is notified from its threshold on. While a group's cluster c
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warren.config import Notifier
 from warren.domain.status import Status

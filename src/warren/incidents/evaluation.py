@@ -2,7 +2,9 @@
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.incidents.model import (
@@ -26,24 +28,22 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineState:
+class PipelineState(Struct, frozen=True):
     """What the pipeline keeps in memory from one snapshot to the next."""
 
     incidents: Mapping[GroupName, Incident]
     """The open incidents."""
     storms: Mapping[str, Storm]
     """The storms that have not ended, by id."""
-    recent: Mapping[StormKey, Sequence[int]] = field(default_factory=dict)
+    recent: Mapping[StormKey, Sequence[int]] = {}
     """When groups turned bad that were notified one by one."""
-    reported: Mapping[GroupName, Mapping[str, Notified]] = field(default_factory=dict)
+    reported: Mapping[GroupName, Mapping[str, Notified]] = {}
     """The reports on groups that are OK, by notifier."""
     seen: frozenset[GroupName] = frozenset()
     """The groups of partially known clusters that this Warren has seen itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """What is read before the steps, and then what each step adds."""
 
     now_ms: int
@@ -58,14 +58,14 @@ class Evaluation:
     read_results: Callable[[Iterable[Row]], Mapping[GroupName, GroupResult]]
     """Reads the partitions of groups from the snapshot."""
 
-    verdicts: Mapping[GroupName, Status | None] = field(default_factory=dict)
-    recipients: Mapping[GroupName, Recipients] = field(default_factory=dict)
+    verdicts: Mapping[GroupName, Status | None] = {}
+    recipients: Mapping[GroupName, Recipients] = {}
     silenced: Collection[GroupName] = ()
     decisions: Sequence[Decision] = ()
     single: Sequence[PendingNotification] = ()
     """The notifications of single incidents."""
     storm_updates: Sequence[StormUpdate] = ()
-    results: Mapping[GroupName, GroupResult] = field(default_factory=dict)
+    results: Mapping[GroupName, GroupResult] = {}
     incidents: Sequence[Incident] = ()
     notifications: Sequence[Notification] = ()
 

@@ -1,13 +1,13 @@
 """The data model: incidents, and the notifications that notifiers get."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
@@ -59,8 +59,7 @@ class BadPartition(Struct, frozen=True, array_like=True):
     lag: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(Struct, frozen=True):
     """A group in trouble, from its first bad verdict to its first good one."""
 
     id: str
@@ -69,7 +68,7 @@ class Incident:
     opened_ms: int
     changes: tuple[StatusChange, ...]
     worst: Status
-    notified: Mapping[str, Notified] = field(default_factory=dict)
+    notified: Mapping[str, Notified] = {}
     """What each notifier has been sent, by the notifier's name."""
     closed_ms: int | None = None
     partitions: tuple[BadPartition, ...] = ()
@@ -97,7 +96,7 @@ class Incident:
 
     def with_storms(self, storms: Mapping[str, str]) -> "Incident":
         """The incident, included in the storms that some notifiers are notified of."""
-        included = {name: structs.replace(self.notified[name], storm=storm) for name, storm in storms.items()}
+        included = {name: replace(self.notified[name], storm=storm) for name, storm in storms.items()}
         return replace(self, notified={**self.notified, **included})
 
     def with_status(self, status: Status, now_ms: int) -> "Incident":
@@ -108,8 +107,7 @@ class Incident:
         return replace(self, changes=changes, worst=max(self.worst, status))
 
 
-@dataclass(frozen=True, slots=True)
-class DueNotification:
+class DueNotification(Struct, frozen=True):
     """A notification that is due; its sequence counts this notifier's notifications of this incident, from 1."""
 
     notifier: str
@@ -118,14 +116,13 @@ class DueNotification:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What follows from a verdict: the group's incident, open or just closed, and due notifications."""
 
     name: GroupName
     incident: Incident | None
     due: tuple[DueNotification, ...] = ()
-    reported: Mapping[str, Notified] = field(default_factory=dict)
+    reported: Mapping[str, Notified] = {}
     """What was reported of the group since it is OK, by notifier."""
 
 
@@ -137,8 +134,7 @@ class StormKey(NamedTuple):
     channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class Storm:
+class Storm(Struct, frozen=True):
     """Groups of a cluster that a notifier is notified of as one."""
 
     id: str
@@ -159,16 +155,14 @@ class Storm:
         return StormKey(self.cluster, self.notifier, self.channel)
 
 
-@dataclass(frozen=True, slots=True)
-class PendingNotification:
+class PendingNotification(Struct, frozen=True):
     """A notification that is due for one incident, unless a storm includes it."""
 
     incident: Incident
     due: DueNotification
 
 
-@dataclass(frozen=True, slots=True)
-class StormUpdate:
+class StormUpdate(Struct, frozen=True):
     """The new state of a storm, and the notification that is due for it, if any."""
 
     storm: Storm
@@ -199,8 +193,7 @@ NO_RESULT = missing_group(("", ""))
 """The result of a notification that was delivered or read without it; stored as {}."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """One message of one notifier. Its key stays the same however often it is sent."""
 
     key: str

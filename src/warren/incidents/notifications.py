@@ -1,6 +1,5 @@
 """Builds notifications: of incidents, of storms with all their groups, and reports of groups that are OK."""
 
-import dataclasses
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -35,7 +34,7 @@ def with_notifications(evaluation: Evaluation) -> Evaluation:
             ids = members.get(update.storm.id, set()) - evaluation.silenced_incidents
             incidents = [open_incidents[incident_id] for incident_id in sorted(ids)]
             notifications.append(_storm_notification(evaluation, update.storm, incidents, update.due))
-    return dataclasses.replace(evaluation, notifications=notifications)
+    return replace(evaluation, notifications=notifications)
 
 
 def _group_notification(

@@ -6,10 +6,10 @@
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.incidents.decide import decide

@@ -5,7 +5,8 @@ notifications that are due for single groups, and the open storms, to the notifi
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warren.config import Notifier
 from warren.domain.status import Status

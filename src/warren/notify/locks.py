@@ -29,7 +29,9 @@ POLL_S = 1.0
 class Lock(ABC):
     """At most one Warren holds the lock. A thread competes for it until `close`."""
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], error: str) -> None:
+        self.error = error
+        """Why nobody knows who holds the lock; empty while that is known."""
         self._on_change = on_change
         self._is_closed = False
         self._wake = threading.Event()
@@ -38,11 +40,6 @@ class Lock(ABC):
     @abstractmethod
     def is_held(self) -> bool:
         """Whether this Warren certainly holds the lock now."""
-
-    @property
-    @abstractmethod
-    def error(self) -> str:
-        """Why nobody knows who holds the lock; empty while that is known."""
 
     def close(self) -> None:
         """Release the lock at once, so that no other Warren waits until the session expires."""
@@ -74,9 +71,9 @@ class ZooKeeperLock(Lock):
     def __init__(
         self, zookeeper: ZooKeeper, tls: Tls | None = None, on_change: Callable[[], None] = lambda: None
     ) -> None:
-        super().__init__(on_change)
+        self._unreachable = f"ZooKeeper at {', '.join(zookeeper.servers)} cannot be reached"
+        super().__init__(on_change, self._unreachable)
         self._path = f"{zookeeper.root_path.rstrip('/')}/notifier"
-        self._servers = ", ".join(zookeeper.servers)
         self._holding_session: int | None = None
         self._lock: LockRecipe | None = None
         self._client = KazooClient(
@@ -94,12 +91,8 @@ class ZooKeeperLock(Lock):
         session = self._client.client_id
         return bool(self._client.connected) and session is not None and session[0] == self._holding_session
 
-    @property
-    def error(self) -> str:
-        """Why nobody knows who holds the lock."""
-        return "" if self._client.connected else f"ZooKeeper at {self._servers} cannot be reached"
-
     def _state_changed(self, state: str) -> None:
+        self.error = "" if state == KazooState.CONNECTED else self._unreachable
         if state == KazooState.LOST:
             # The lock ends with its session.
             self._holding_session = None
@@ -164,12 +157,11 @@ class KafkaLock(Lock):
         create_topic: Callable[[], None],
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(on_change)
+        super().__init__(on_change, "the brokers have not answered yet")
         self._topic = topic
         self._create_topic = create_topic
         self._brokers = settings["bootstrap.servers"]
         self._is_assigned = False
-        self._error = "the brokers have not answered yet"
         self._consumer = Consumer(
             {
                 **settings,
@@ -188,11 +180,6 @@ class KafkaLock(Lock):
         """Whether the partition is assigned to this Warren."""
         return self._is_assigned
 
-    @property
-    def error(self) -> str:
-        """Why nobody knows who holds the lock."""
-        return self._error
-
     def _run(self) -> None:
         super()._run()
         self._consumer.close()
@@ -208,7 +195,7 @@ class KafkaLock(Lock):
             if error is not None and not self._is_assigned:
                 # The topic may have been deleted: it is created again.
                 raise KafkaException(error)
-            if self._error and not self._is_assigned:
+            if self.error and not self._is_assigned:
                 # Kafka's client reports when all brokers are down, but not when one is back.
                 self._consumer.list_topics(self._topic, timeout=5.0)
                 self._set()
@@ -229,7 +216,7 @@ class KafkaLock(Lock):
     def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
         if is_assigned and not self._is_assigned:
             log.info("this Warren holds the lock of the topic %s, and notifies", self._topic)
-        self._is_assigned, self._error = is_assigned, error
+        self._is_assigned, self.error = is_assigned, error
         self._on_change()
 
     def close(self) -> None:

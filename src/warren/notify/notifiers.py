@@ -4,7 +4,8 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gotemplate import TemplateError
 from warren.config import Config, Notifier

@@ -2,7 +2,8 @@
 
 import logging
 import uuid
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from warren.errors import RequestError
 from warren.incidents.model import Incident

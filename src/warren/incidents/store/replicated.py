@@ -18,7 +18,6 @@ class ReplicatedStore(IncidentStore):
     def __init__(self, data_dir: Path, changelog: Changelog) -> None:
         super().__init__(data_dir)
         self._changelog = changelog
-        self._has_topic = False
         self._is_in_sync = False
         self._is_writer = False
 
@@ -30,7 +29,6 @@ class ReplicatedStore(IncidentStore):
     def take_over(self) -> None:
         """Fence the previous writer, and read everything that it wrote."""
         with self._lock:
-            self._create_topic()
             self._changelog.begin_to_write()
             self._rebuild()
             self._is_writer = True
@@ -48,7 +46,6 @@ class ReplicatedStore(IncidentStore):
                 # Its own last transaction may not be readable yet. Taking over again waits for that.
                 self.stand_by()
                 raise ReplicationError("the changelog of incidents could not be read")
-            self._create_topic()
             if not self._is_in_sync:
                 self._rebuild()
             changes = self._read_changes()
@@ -59,14 +56,10 @@ class ReplicatedStore(IncidentStore):
                 super()._commit(changes)
             self._share_actions()
 
-    def _create_topic(self) -> None:
-        if not self._has_topic:
-            self._changelog.create_topic()
-            self._has_topic = True
-
     def _rebuild(self) -> None:
         """Replace the contents of the file by those of the changelog; readers see the old ones until then."""
-        self._is_in_sync = self._has_topic = False
+        self._is_in_sync = False
+        self._changelog.create_topic()
         # The transaction starts after reading, so that no other writer of the file waits for Kafka.
         changes = self._changelog.read_all()
         with transaction(self._database) as database:
@@ -74,13 +67,13 @@ class ReplicatedStore(IncidentStore):
                 shared = " WHERE is_shared = 1" if table in OPERATOR_TABLES else ""
                 database.execute(f"DELETE FROM {table}{shared}")
             apply(database, changes)
-        self._is_in_sync = self._has_topic = True
+        self._is_in_sync = True
 
     def _read_changes(self) -> list[RowChange]:
         try:
             return self._changelog.read_new()
         except ReplicationError:
-            self._is_in_sync = self._has_topic = False
+            self._is_in_sync = False
             raise
 
     def _share_actions(self) -> None:

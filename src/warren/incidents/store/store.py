@@ -5,8 +5,9 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warren.errors import WarrenError
 from warren.incidents.model import Event, Incident, Notification, Storm, StormUpdate
@@ -149,7 +150,7 @@ class IncidentStore:
         with self._lock:
             stored = read(self._database, Notification, "WHERE key = ?", [key])
             if stored:
-                self._commit([to_change(replace(stored[0], **changes))])  # type: ignore[arg-type]
+                self._commit([to_change(replace(stored[0], **changes))])
 
     def next_attempt_ms(self, notifier: str) -> int | None:
         """When the first pending notification of a notifier may be sent."""
