@@ -11,7 +11,8 @@ from tests.kit.incidents import notifier
 from warren.config import Notifier
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.model import MAX_CHANGES, Decision, Incident, Notified
+from warren.incidents.evaluation import Decision
+from warren.incidents.model import MAX_CHANGES, Incident, Notified
 
 OK, WARN, ERR, GONE, UNKNOWN = Status.OK, Status.WARN, Status.ERR, Status.NOTFOUND, None
 MINUTE = 60_000

@@ -8,17 +8,8 @@ import pytest
 from tests.kit.incidents import notifier
 from warren.config import Notifier
 from warren.domain.status import Status
-from warren.incidents.model import (
-    DueNotification,
-    Event,
-    Incident,
-    Notified,
-    PendingNotification,
-    StatusChange,
-    Storm,
-    StormKey,
-    StormUpdate,
-)
+from warren.incidents.evaluation import DueNotification, PendingNotification, StormUpdate
+from warren.incidents.model import Event, Incident, Notified, StatusChange, Storm, StormKey
 from warren.incidents.storms import JOIN_MS, TOGETHER_MS, group_notifications
 
 WARN, ERR = Status.WARN, Status.ERR

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from warren.config import Notifier
 from warren.domain.status import Status
-from warren.incidents.model import Decision, DueNotification, Event, Incident, Notified, StatusChange
+from warren.incidents.evaluation import Decision, DueNotification
+from warren.incidents.model import Event, Incident, Notified, StatusChange
 from warren.snapshot.status import GroupName
 
 
@@ -37,22 +38,18 @@ def decide(
     elif status is not None and incident is not None:
         incident = replace(incident.with_status(status, now_ms), closed_ms=now_ms)
     notified = reported if incident is None else incident.notified
-    due = []
+    worst = Status.OK if incident is None else incident.worst
+    due, sent = [], dict(notified)
     for notifier in notifiers:
         last = notified.get(notifier.name)
         event, reason = _due_event(notifier, incident, status, last, now_ms)
         if event is Event.CLOSE or (event is not None and not is_silenced):
-            due.append(DueNotification(notifier.name, event, 1 if last is None else last.count + 1, reason))
-    worst = Status.OK if incident is None else incident.worst
-    sent = {
-        each.notifier: Notified(
-            each.sequence, now_ms, worst, last.storm if (last := notified.get(each.notifier)) else ""
-        )
-        for each in due
-    }
+            sequence = 1 if last is None else last.count + 1
+            due.append(DueNotification(notifier.name, event, sequence, reason))
+            sent[notifier.name] = Notified(sequence, now_ms, worst, last.storm if last else "")
     if incident is None:
-        return Decision(name, None, tuple(due), {**reported, **sent})
-    return Decision(name, replace(incident, notified={**notified, **sent}) if due else incident, tuple(due))
+        return Decision(name, None, tuple(due), sent)
+    return Decision(name, replace(incident, notified=sent) if due else incident, tuple(due))
 
 
 def _due_event(

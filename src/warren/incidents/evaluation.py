@@ -1,4 +1,4 @@
-"""The evaluation of one snapshot: the value that passes through the steps of the incident pipeline."""
+"""The evaluation of one snapshot: the value that passes through the steps of the incident pipeline, and its parts."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -7,16 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warren.domain.status import Status
-from warren.incidents.model import (
-    Decision,
-    Incident,
-    Notification,
-    Notified,
-    PendingNotification,
-    Storm,
-    StormKey,
-    StormUpdate,
-)
+from warren.incidents.model import Event, Incident, Notification, Notified, Storm, StormKey
 from warren.incidents.routing import NotificationRouter, Recipients
 from warren.incidents.silences import OperatorActions
 from warren.snapshot.schemas import Row
@@ -26,6 +17,42 @@ from warren.snapshot.status import GroupName, GroupResult
 def new_id() -> str:
     """A new id of an incident or a storm."""
     return str(uuid.uuid4())
+
+
+class DueNotification(Struct, frozen=True):
+    """A notification that is due; its sequence counts this notifier's notifications of this incident, from 1."""
+
+    notifier: str
+    event: Event
+    sequence: int
+    reason: str
+
+
+class Decision(Struct, frozen=True):
+    """What follows from a verdict: the group's incident, open or just closed, and due notifications."""
+
+    name: GroupName
+    incident: Incident | None
+    due: tuple[DueNotification, ...] = ()
+    reported: Mapping[str, Notified] = {}
+    """What was reported of the group since it is OK, by notifier."""
+
+
+class PendingNotification(Struct, frozen=True):
+    """A notification that is due for one incident, unless a storm includes it."""
+
+    incident: Incident
+    due: DueNotification
+
+
+class StormUpdate(Struct, frozen=True):
+    """The new state of a storm, and the notification that is due for it, if any."""
+
+    storm: Storm
+    due: DueNotification | None = None
+    joined: tuple[str, ...] = ()
+    """The ids of the incidents that have just joined it."""
+    has_ended: bool = False
 
 
 class PipelineState(Struct, frozen=True):

@@ -107,25 +107,6 @@ class Incident(Struct, frozen=True):
         return replace(self, changes=changes, worst=max(self.worst, status))
 
 
-class DueNotification(Struct, frozen=True):
-    """A notification that is due; its sequence counts this notifier's notifications of this incident, from 1."""
-
-    notifier: str
-    event: Event
-    sequence: int
-    reason: str
-
-
-class Decision(Struct, frozen=True):
-    """What follows from a verdict: the group's incident, open or just closed, and due notifications."""
-
-    name: GroupName
-    incident: Incident | None
-    due: tuple[DueNotification, ...] = ()
-    reported: Mapping[str, Notified] = {}
-    """What was reported of the group since it is OK, by notifier."""
-
-
 class StormKey(NamedTuple):
     """What the groups of a storm have in common."""
 
@@ -153,23 +134,6 @@ class Storm(Struct, frozen=True):
     def key(self) -> StormKey:
         """What its groups have in common."""
         return StormKey(self.cluster, self.notifier, self.channel)
-
-
-class PendingNotification(Struct, frozen=True):
-    """A notification that is due for one incident, unless a storm includes it."""
-
-    incident: Incident
-    due: DueNotification
-
-
-class StormUpdate(Struct, frozen=True):
-    """The new state of a storm, and the notification that is due for it, if any."""
-
-    storm: Storm
-    due: DueNotification | None = None
-    joined: tuple[str, ...] = ()
-    """The ids of the incidents that have just joined it."""
-    has_ended: bool = False
 
 
 class StormGroup(Struct, frozen=True):

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from warren.domain.status import Status
-from warren.incidents.evaluation import Evaluation
-from warren.incidents.model import DueNotification, Event, Incident, Notification, Storm, StormGroup, StormStatus
+from warren.incidents.evaluation import DueNotification, Evaluation
+from warren.incidents.model import Event, Incident, Notification, Storm, StormGroup, StormStatus
 from warren.incidents.storms import find_members
 from warren.snapshot.status import GroupName, GroupStatus, missing_group
 
@@ -17,16 +17,9 @@ MAX_STORM_PARTITIONS = 20
 
 def with_notifications(evaluation: Evaluation) -> Evaluation:
     """The notifications of incidents and storms, and the reports."""
-    notifications = [
-        _group_notification(evaluation, decision.name, None, due)
-        for decision in evaluation.decisions
-        for due in decision.due
-        if due.event is Event.REPORT
-    ]
-    notifications += [
-        _group_notification(evaluation, pending.incident.name, pending.incident, pending.due)
-        for pending in evaluation.single
-    ]
+    reports = [(each.name, None, due) for each in evaluation.decisions for due in each.due if due.event is Event.REPORT]
+    single = [(each.incident.name, each.incident, each.due) for each in evaluation.single]
+    notifications = [_group_notification(evaluation, *subject) for subject in [*reports, *single]]
     open_incidents = {incident.id: incident for incident in evaluation.open_incidents.values()}
     members = find_members(open_incidents.values())
     for update in evaluation.storm_updates:

@@ -10,18 +10,8 @@ from msgspec.structs import replace
 
 from warren.config import Notifier
 from warren.domain.status import Status
-from warren.incidents.evaluation import Evaluation, new_id
-from warren.incidents.model import (
-    Decision,
-    DueNotification,
-    Event,
-    Incident,
-    Notified,
-    PendingNotification,
-    Storm,
-    StormKey,
-    StormUpdate,
-)
+from warren.incidents.evaluation import Decision, DueNotification, Evaluation, PendingNotification, StormUpdate, new_id
+from warren.incidents.model import Event, Incident, Notified, Storm, StormKey
 
 TOGETHER_MS = 60_000
 """Groups that turn bad within this time do so together."""

@@ -38,14 +38,15 @@ TAKEN = {"ok": True, "channel": "C1", "ts": "1.5"}
 
 
 @pytest.fixture
-def slack() -> Iterator[Receiver]:
+def slack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     with receiving() as receiver:
+        monkeypatch.setattr("warren.notify.senders.slack.API", receiver.url)
         receiver.says |= {POST: [TAKEN], UPDATE: [TAKEN], "/hook/s3cret": ["ok"]}
         yield receiver
 
 
 def send(slack: Receiver, notification: Notification, notifier: Notifier = BOT) -> str | None:
-    with closing(SlackSender(notifier, LINKS, slack.url)) as bot:
+    with closing(SlackSender(notifier, LINKS)) as bot:
         return bot.send(notification)
 
 
@@ -257,7 +258,6 @@ def test_a_failing_template_is_replaced_by_the_default_form(tmp_path: Path, slac
 def test_an_incident_from_verdicts_to_its_thread(
     tmp_path: Path, slack: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.notify.senders.slack.API", slack.url)
     config = Config({}, {}, general=General(external_url="https://w"), notifiers={"bot": BOT})
     with RunningNotifiers(tmp_path, config) as running:
         for second, status in enumerate([WARN, STALL, OK]):
@@ -297,6 +297,5 @@ def test_a_group_whose_lag_grows_is_notified_as_the_page_shows(
 
 
 def test_a_sample_is_sent_with_its_close_in_its_thread(slack: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.notify.senders.slack.API", slack.url)
     assert send_sample(Config({}, {}, notifiers={"bot": BOT}), "bot") == [Event.OPEN, Event.CLOSE]
     assert [request.path for request in slack.got] == [POST, UPDATE, POST]

@@ -10,7 +10,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from warren.errors import WarrenError
-from warren.incidents.model import Event, Incident, Notification, Storm, StormUpdate
+from warren.incidents.evaluation import StormUpdate
+from warren.incidents.model import Event, Incident, Notification, Storm
 from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
