@@ -131,6 +131,7 @@ def with_storms(evaluation: Evaluation) -> Evaluation:
     members = find_members(incident for incident in state.incidents.values() if incident.id not in closed)
     pending = _pending_by_key(evaluation)
     recent = {key: [at for at in times if 0 <= now_ms - at < TOGETHER_MS] for key, times in state.recent.items()}
+    silenced = evaluation.silenced_incidents
     single: list[PendingNotification] = []
     updates: list[StormUpdate] = []
     for key in {**pending, **{storm.key: [] for storm in state.storms.values()}}:
@@ -139,7 +140,7 @@ def with_storms(evaluation: Evaluation) -> Evaluation:
         if notifier is None:
             updates += [StormUpdate(storm, has_ended=True) for storm in storms.values()]
             continue
-        times, own_pending, silenced = recent.get(key, []), pending.get(key, []), evaluation.silenced_incidents
+        times, own_pending = recent.get(key, []), pending.get(key, [])
         own_single, own_updates = group_notifications(
             notifier, key, own_pending, storms, members, silenced, len(times), now_ms, new_id
         )

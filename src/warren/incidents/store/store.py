@@ -33,6 +33,8 @@ class IncidentStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE
         self._lock = threading.RLock()
+        self.is_writable = True
+        """Whether this Warren may write, as far as the store knows."""
         try:
             self._database = open_database(data_dir)
         except sqlite3.OperationalError as error:
@@ -164,11 +166,6 @@ class IncidentStore:
         """Record whether this Warren notifies, for other processes to read."""
         with self._lock:
             self._database.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether this Warren may write, as far as the store knows."""
-        return True
 
     def take_over(self) -> None:
         """Become the only writer."""
