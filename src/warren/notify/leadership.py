@@ -56,7 +56,6 @@ class Leadership:
         self._lock = _make_lock(config, self._wake.set)
         self._report("standby", "it has just started")
         # The thread takes over, not the constructor: the start must not wait for brokers that do not answer.
-        self._wake.set()
         self._thread = threading.Thread(target=self._run, name="notifier leadership", daemon=True)
         self._thread.start()
 
@@ -72,8 +71,6 @@ class Leadership:
 
     def _run(self) -> None:
         while not self._is_closed.is_set():
-            self._wake.wait(CHECK_S)
-            self._wake.clear()
             try:
                 with self._mutex:
                     self._check()
@@ -81,10 +78,10 @@ class Leadership:
                     self._step_back(self._lock)
             except Exception:
                 log.exception("checking the leadership failed")
+            self._wake.wait(CHECK_S)
+            self._wake.clear()
 
     def _check(self) -> None:
-        if self._is_closed.is_set():
-            return
         if not self._has_lock():
             error = self._lock.error if self._lock else ""
             if self._pipeline is not None:
