@@ -16,7 +16,6 @@ from tests.kit.receivers import receiving
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.demo.broker import Kafka
 from warren.domain.status import Status
-from warren.incidents.model import NotifierPolicy
 from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.changelog import Changelog
@@ -49,9 +48,7 @@ def _process_all(kafka: Kafka, *, is_replicated: bool, storm: int) -> dict[str, 
             changelog = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
             scene.incident_store = ReplicatedStore(scene.root, changelog)
             scene.incident_store.take_over()
-        scene.pipeline = IncidentPipeline(
-            scene.incident_store, scene.store, 30, NotificationRouter([NotifierPolicy.of(hook)])
-        )
+        scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, NotificationRouter([hook]))
         opened_s = _process_s(scene, STALL, 0)
         unchanged_s = _process_s(scene, STALL, 10)
         closed_s = _process_s(scene, OK, 20)

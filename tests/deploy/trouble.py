@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import structs
 
 from tests.kit.demos import ROOT
 from tests.kit.plans import cluster_state
@@ -108,7 +109,7 @@ def pending_notifications(data: Path, *, is_first_refused: bool = False) -> None
     try:
         opened = sample_notification("hook", Event.OPEN)
         if not is_first_refused:
-            store.write(notifications=[replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)])
+            store.write(notifications=[structs.replace(opened, key=f"k{n}", incident=f"i{n}") for n in range(3)])
             return
 
         def refuse(_: Notification) -> None:

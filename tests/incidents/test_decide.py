@@ -1,24 +1,27 @@
 """Decisions, as courses of verdicts: at each time the verdict of a group, and the notifications that are due."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
 import pytest
+from msgspec.structs import replace
 
+from tests.kit.incidents import notifier
+from warren.config import Notifier
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.model import MAX_CHANGES, Decision, Incident, Notified, NotifierPolicy
+from warren.incidents.evaluation import Decision
+from warren.incidents.model import MAX_CHANGES, Incident, Notified
 
 OK, WARN, ERR, GONE, UNKNOWN = Status.OK, Status.WARN, Status.ERR, Status.NOTFOUND, None
 MINUTE = 60_000
-PLAIN = NotifierPolicy("plain")
-CLOSES = NotifierPolicy("closes", wants_close=True)
-ONCE = NotifierPolicy("once", sends_once=True, wants_close=True)
-ONLY_ERR = NotifierPolicy("only-err", threshold=ERR, wants_close=True)
-ALL = NotifierPolicy("all", threshold=OK, wants_close=True)
-RARE = NotifierPolicy("rare", send_interval_ms=10 * MINUTE)
+PLAIN = notifier("plain")
+CLOSES = notifier("closes", send_close=True)
+ONCE = notifier("once", send_once=True, send_close=True)
+ONLY_ERR = notifier("only-err", threshold=ERR, send_close=True)
+ALL = notifier("all", threshold=OK, send_close=True)
+RARE = notifier("rare", send_interval=600)
 
 Course = Sequence[tuple[float, Status | None, str]]
 """The minute, the verdict, and what is due then: `notifier event`, separated by commas."""
@@ -27,7 +30,7 @@ Course = Sequence[tuple[float, Status | None, str]]
 class GroupCourse:
     """One group, decision after decision."""
 
-    def __init__(self, *policies: NotifierPolicy) -> None:
+    def __init__(self, *policies: Notifier) -> None:
         self.policies = policies
         self.incident: Incident | None = None
         self.reported: Mapping[str, Notified] = {}
@@ -100,7 +103,7 @@ def summary(decision: Decision) -> str:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_a_course_of_verdicts(name: str, policies: list[NotifierPolicy], course: Course) -> None:
+def test_a_course_of_verdicts(name: str, policies: list[Notifier], course: Course) -> None:
     group = GroupCourse(*policies)
     for minute, status, expected in course:
         assert summary(group.judge(round(minute * MINUTE), status)) == expected, f"{name}, minute {minute}"
@@ -177,7 +180,7 @@ def test_every_notification_has_a_reason() -> None:
 
 
 def test_notifiers_that_must_repeat_are_reminded_while_the_cluster_is_unknown() -> None:
-    group = GroupCourse(CLOSES, NotifierPolicy("alerts", send_interval_ms=MINUTE, must_repeat=True, sends_once=True))
+    group = GroupCourse(CLOSES, notifier("alerts", send_interval=60, class_name="alertmanager", send_once=True))
     group.judge(0, WARN)
     assert group.incident is not None
     before = group.incident.changes
@@ -185,6 +188,6 @@ def test_notifiers_that_must_repeat_are_reminded_while_the_cluster_is_unknown() 
     assert group.incident.changes == before, "no status change is known"
     assert summary(group.judge(2 * MINUTE + 1, UNKNOWN)) == ""
     assert summary(group.judge(4 * MINUTE, UNKNOWN, is_silenced=True)) == ""
-    assert summary(GroupCourse(NotifierPolicy("alerts", must_repeat=True)).judge(0, UNKNOWN)) == "", (
+    assert summary(GroupCourse(notifier("alerts", class_name="alertmanager")).judge(0, UNKNOWN)) == "", (
         "there is no incident to repeat"
     )

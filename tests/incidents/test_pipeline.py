@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.incidents import OK, SECOND, STALL, START, STOP, WARN, Groups, IncidentScene
+from tests.kit.incidents import OK, SECOND, STALL, START, STOP, WARN, Groups, IncidentScene, notifier
 from warren.domain.status import Status
 from warren.errors import WarrenError
-from warren.incidents.model import NotifierPolicy
 from warren.incidents.pipeline import DAY_MS, MAX_PARTITIONS, IncidentPipeline
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.database import FILE, open_read_only
@@ -158,9 +157,7 @@ def test_without_a_store_there_are_no_incidents(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_groups_at_once_get_one_notification_each(scene: IncidentScene, tmp_path: Path) -> None:
-    scene.pipeline = IncidentPipeline(
-        scene.incident_store, scene.store, 30, NotificationRouter([NotifierPolicy("hook")])
-    )
+    scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, NotificationRouter([notifier("hook")]))
     scene.process(START, {("one", f"g{index}"): [(STALL, index), (OK, 0)] for index in range(10_000)})
     assert len(scene.incidents(limit=20_000)) == 10_000
     with open_read_only(tmp_path) as database:

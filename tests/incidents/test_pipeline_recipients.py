@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.incidents.test_storms import MINUTE, StormScene, bad, ok
-from tests.kit.incidents import START
-from warren.incidents.model import Event, NotifierPolicy
+from tests.kit.incidents import START, notifier
+from warren.incidents.model import Event
 from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.routing import NotificationRouter
 
-HOOK = NotifierPolicy("hook", wants_close=True)
+HOOK = notifier("hook", send_close=True)
 
 
 def test_close_is_sent_to_a_notifier_that_does_not_accept_the_group_any_more(
@@ -19,7 +19,7 @@ def test_close_is_sent_to_a_notifier_that_does_not_accept_the_group_any_more(
 ) -> None:
     storms = StormScene(tmp_path, HOOK)
     storms.process(0, bad(1))
-    storms.router = NotificationRouter([replace(HOOK, denylist=".*")])
+    storms.router = NotificationRouter([replace(HOOK, group_denylist=".*")])
     storms.start()
     assert storms.process(MINUTE, bad(1)) == []
     assert [each.event for each in storms.process(2 * MINUTE, ok(1))] == [Event.CLOSE]

@@ -2,12 +2,12 @@
 
 import pytest
 
+from tests.kit.incidents import notifier
 from warren.config import Route
 from warren.domain.status import Status
-from warren.incidents.model import NotifierPolicy
 from warren.incidents.routing import MAX_CACHED_GROUPS, NotificationRouter
 
-POLICIES = [NotifierPolicy("slack"), NotifierPolicy("pager"), NotifierPolicy("log")]
+POLICIES = [notifier("slack"), notifier("pager"), notifier("log")]
 PAYMENTS = Route("1", ("slack", "pager"), "prod-*", "pay-*", "payments", "#pay")
 REST = Route("2", ("slack",), team="platform", channel="#all")
 
@@ -42,7 +42,7 @@ def test_the_first_matching_route_sets_the_recipients(
 
 
 def test_the_lists_of_a_notifier_apply_in_addition_to_routes() -> None:
-    router = NotificationRouter([NotifierPolicy("pager", denylist="test$")], (PAYMENTS,))
+    router = NotificationRouter([notifier("pager", group_denylist="test$")], (PAYMENTS,))
     routed = router.recipients_of([("prod-1", "pay-test"), ("prod-1", "pay-x")])
     assert {group: len(recipients.notifiers) for (_, group), recipients in routed.items()} == {
         "pay-test": 0,
@@ -59,10 +59,10 @@ def test_the_cache_of_recipients_is_bounded() -> None:
 def test_allowlists_and_denylists_choose_the_notifiers_of_a_group() -> None:
     router = NotificationRouter(
         [
-            NotifierPolicy("all"),
-            NotifierPolicy("payments", allowlist="^pay"),
-            NotifierPolicy("rest", denylist="^pay|test$"),
-            NotifierPolicy("some", allowlist="^pay", denylist="test$"),
+            notifier("all"),
+            notifier("payments", group_allowlist="^pay"),
+            notifier("rest", group_denylist="^pay|test$"),
+            notifier("some", group_allowlist="^pay", group_denylist="test$"),
         ]
     )
     by_group = router.recipients_of([("c", "pay-1"), ("c", "pay-test"), ("c", "orders")])
@@ -75,4 +75,4 @@ def test_allowlists_and_denylists_choose_the_notifiers_of_a_group() -> None:
     }
     assert router.recipients_of([("c", "orders")])["c", "orders"] == by_group["c", "orders"]
     assert not router.reports_ok_groups
-    assert NotificationRouter([NotifierPolicy("good", threshold=Status.OK)]).reports_ok_groups
+    assert NotificationRouter([notifier("good", threshold=Status.OK)]).reports_ok_groups

@@ -1,20 +1,21 @@
 """Silences and acknowledgements in the pipeline: which notifications they suppress."""
 
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tests.incidents.test_storms import MINUTE, StormScene, bad, ok
-from tests.kit.incidents import ERR, OK, START, WARN
-from warren.incidents.model import Event, NotifierPolicy
+from tests.kit.incidents import ERR, OK, START, WARN, notifier
+from warren.incidents.model import Event
 from warren.incidents.silences import Acknowledgement, Silence
 from warren.incidents.store.operator_actions import write_action
 
-PLAIN = NotifierPolicy("hook", wants_close=True, send_interval_ms=MINUTE)
+PLAIN = notifier("hook", send_close=True, send_interval=60)
 RELEASE = Silence("s", "on?", "g1*", 0, START + 10 * MINUTE, "ann", "release")
 
 
 def test_an_acknowledged_incident_has_no_reminders_unless_it_gets_worse(tmp_path: Path) -> None:
-    storms = StormScene(tmp_path, PLAIN, NotifierPolicy("alerts", send_interval_ms=MINUTE, must_repeat=True))
+    storms = StormScene(tmp_path, PLAIN, notifier("alerts", send_interval=60, class_name="alertmanager"))
     storms.process(0, bad(1, status=WARN))
     acknowledgement = Acknowledgement(storms.scene.incidents()[0].id, START, "bob", "I am on it")
     write_action(tmp_path, acknowledgement)

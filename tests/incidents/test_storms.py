@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.incidents import ERR, OK, SECOND, STALL, START, WARN, IncidentScene
-from warren.config import Route
+from tests.kit.incidents import ERR, OK, SECOND, STALL, START, WARN, IncidentScene, notifier
+from warren.config import Notifier, Route
 from warren.domain.status import Status
-from warren.incidents.model import Event, Notification, NotifierPolicy, StormGroup, StormStatus
+from warren.incidents.model import Event, Notification, StormGroup, StormStatus
 from warren.incidents.notifications import MAX_STORM_GROUPS
 from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.routing import NotificationRouter
@@ -19,14 +19,14 @@ from warren.incidents.store.reader import read_notifications
 from warren.incidents.store.rows import read
 
 MINUTE = 60 * SECOND
-HOOK = NotifierPolicy("hook", storm_threshold=5, wants_close=True, send_interval_ms=5 * MINUTE)
+HOOK = notifier("hook", storm_groups=5, send_close=True, send_interval=300)
 Verdicts = Mapping[int, Status]
 
 
 class StormScene:
     """Groups of one cluster, and their notifications."""
 
-    def __init__(self, root: Path, *policies: NotifierPolicy, routes: tuple[Route, ...] = ()) -> None:
+    def __init__(self, root: Path, *policies: Notifier, routes: tuple[Route, ...] = ()) -> None:
         self.scene = IncidentScene(root)
         self.router = NotificationRouter(policies or (HOOK,), routes)
         self._root = root
@@ -131,7 +131,7 @@ def test_a_storm_continues_over_a_restart(storms: StormScene) -> None:
 
 
 def test_a_notifier_without_storms_is_notified_of_each_group(tmp_path: Path) -> None:
-    storms = StormScene(tmp_path, HOOK, NotifierPolicy("pager", storm_threshold=0))
+    storms = StormScene(tmp_path, HOOK, notifier("pager", storm_groups=0))
     notifications = storms.process(0, bad(*range(7)))
     assert [each.group for each in notifications if each.notifier == "hook"] == ["7 groups"]
     assert len([each for each in notifications if each.notifier == "pager"]) == 7
@@ -139,7 +139,7 @@ def test_a_notifier_without_storms_is_notified_of_each_group(tmp_path: Path) -> 
 
 def test_the_storm_of_a_removed_notifier_is_deleted(storms: StormScene) -> None:
     storms.process(0, bad(*range(6)))
-    storms.router = NotificationRouter([NotifierPolicy("other")])
+    storms.router = NotificationRouter([notifier("other")])
     storms.start()
     storms.process(SECOND, bad(*range(6)))
     assert storms.scene.incident_store.open_storms() == []

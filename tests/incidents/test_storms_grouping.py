@@ -5,20 +5,15 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.kit.incidents import notifier
+from warren.config import Notifier
 from warren.domain.status import Status
-from warren.incidents.model import DueNotification, Event, Incident, Notified, NotifierPolicy, StatusChange
-from warren.incidents.storms import (
-    JOIN_MS,
-    TOGETHER_MS,
-    PendingNotification,
-    Storm,
-    StormKey,
-    StormUpdate,
-    group_notifications,
-)
+from warren.incidents.evaluation import DueNotification, PendingNotification, StormUpdate
+from warren.incidents.model import Event, Incident, Notified, StatusChange, Storm, StormKey
+from warren.incidents.storms import JOIN_MS, TOGETHER_MS, group_notifications
 
 WARN, ERR = Status.WARN, Status.ERR
-HOOK = NotifierPolicy("hook", storm_threshold=3, wants_close=True, send_interval_ms=300_000)
+HOOK = notifier("hook", storm_groups=3, send_close=True, send_interval=300)
 START = 1_000_000
 
 
@@ -47,7 +42,7 @@ def group(
     bad: int = 0,
     now_ms: int = START,
     recent: int = 0,
-    policy: NotifierPolicy = HOOK,
+    policy: Notifier = HOOK,
     unsilenced: int | None = None,
 ) -> Grouped:
     storms = {} if known is None else {known.id: known}
@@ -63,7 +58,7 @@ def group(
 )
 def test_enough_groups_together_are_a_storm(count: int, recent: int, threshold: int, is_storm: bool) -> None:
     pending = [due_for(index) for index in range(count)]
-    grouped = group(pending, recent=recent, policy=NotifierPolicy("hook", storm_threshold=threshold))
+    grouped = group(pending, recent=recent, policy=notifier("hook", storm_groups=threshold))
     assert len(grouped.single) == (0 if is_storm else count)
     assert len(grouped.storms) == (1 if is_storm else 0)
 
@@ -137,11 +132,11 @@ def test_a_storm_closes_when_all_its_groups_are_ok_or_gone() -> None:
 
 
 def test_a_storm_ends_without_notification_if_its_notifier_wants_no_close() -> None:
-    [update] = group([], storm(), bad=0, policy=NotifierPolicy("hook", storm_threshold=3)).storms
+    [update] = group([], storm(), bad=0, policy=notifier("hook", storm_groups=3)).storms
     assert (update.has_ended, update.due) == (True, None)
 
 
-ONCE = NotifierPolicy("hook", storm_threshold=3, sends_once=True)
+ONCE = notifier("hook", storm_groups=3, send_once=True)
 
 
 def test_a_notifier_that_sends_once_is_notified_of_each_group_once() -> None:

@@ -9,6 +9,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from tests.kit.plans import cluster_state, manifest, plan
+from warren.config import Notifier
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.incidents.model import Event, Incident, Notification, StatusChange
@@ -117,6 +118,11 @@ def incident(incident_id: str, group: str, cluster: str = "one", closed_ms: int 
     """An incident that was opened at 1000."""
     changes = (StatusChange(1000, Status.ERR),)
     return Incident(incident_id, cluster, group, 1000, changes, Status.ERR, closed_ms=closed_ms)
+
+
+def notifier(name: str, class_name: str = "null", storm_groups: int = 0, **keys: Any) -> Notifier:
+    """A notifier, by default without storms."""
+    return Notifier(name, class_name, storm_groups=storm_groups, **keys)
 
 
 def notification(

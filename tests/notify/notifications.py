@@ -1,8 +1,6 @@
 """Notifications about groups with hostile names."""
 
-from dataclasses import replace
-
-from msgspec import structs
+from msgspec.structs import replace
 
 from warren.incidents.model import Event, Notification, StormStatus
 from warren.notify.templates.sample import sample_notification, sample_storm
@@ -24,10 +22,9 @@ def hostile_notification(name: str, event: Event) -> Notification:
     """A notification whose group, topic, owner, client, team and reason have this name."""
     notification = sample_notification("hook", event)
     partitions = [
-        structs.replace(partition, topic=name, owner=name, client_id=name)
-        for partition in notification.result.partitions
+        replace(partition, topic=name, owner=name, client_id=name) for partition in notification.result.partitions
     ]
-    result = structs.replace(notification.result, group=name, partitions=partitions * 20, partition_count=100)
+    result = replace(notification.result, group=name, partitions=partitions * 20, partition_count=100)
     return replace(notification, group=name, team=name, reason=name, result=result)
 
 
@@ -35,5 +32,5 @@ def hostile_storm(name: str, event: Event) -> Notification:
     """A storm of groups with this name."""
     notification = sample_storm("hook", event)
     assert isinstance(notification.result, StormStatus)
-    groups = [structs.replace(group, group=name) for group in notification.result.groups]
-    return replace(notification, result=structs.replace(notification.result, groups=groups))
+    groups = [replace(group, group=name) for group in notification.result.groups]
+    return replace(notification, result=replace(notification.result, groups=groups))

@@ -1,10 +1,10 @@
 """One notifier's delivery: backoff, order, refusals, and what happens when the store fails."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.incidents import START, count_deliveries
 from warren.errors import RefusedError

@@ -6,21 +6,28 @@ Real Kafka, real ZooKeeper, a real receiver, and processes that are killed with 
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
-from tests.kit.incidents import OK, STALL, IncidentScene
+from tests.kit.incidents import OK, STALL, IncidentScene, count_deliveries
 from tests.kit.leaderships import LeadershipProcess
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
 from tests.kit.zookeeper import ZooKeeperServer
+from warren.config import Config, Notifier
+from warren.config.notifiers import Incidents, ZooKeeper
 from warren.demo.broker import Kafka
 from warren.domain.status import Status
+from warren.errors import WarrenError
 from warren.incidents.silences import Acknowledgement, Silence
 from warren.incidents.store.operator_actions import read_silences, write_action
 from warren.incidents.store.reader import IncidentQuery, read_incidents, read_leadership
+from warren.incidents.store.store import IncidentStore
+from warren.notify import leadership
+from warren.notify.locks import ZooKeeperLock
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -66,8 +73,8 @@ class TwoWarrens:
 
     def state(self, warren: LeadershipProcess) -> tuple[str, str]:
         """The leadership state that a Warren reports, and the reason."""
-        leadership = read_leadership(warren.data)
-        return leadership.state, leadership.why
+        recorded = read_leadership(warren.data)
+        return recorded.state, recorded.why
 
     def leader(self) -> LeadershipProcess:
         """The leader; there must be exactly one."""
@@ -144,7 +151,8 @@ def test_the_leader_notifies_and_when_it_dies_the_other_continues(
     wait_for(lambda: two.state(two.other(first)) == ("standby", "another Warren notifies"), "the other waits", 20)
     two.publish("g")
     two.wait_sent("open")
-    wait_for(lambda: read_incidents(two.other(first).data, IncidentQuery()), "the other knows the incident too", 20)
+    # A leader that dies before it has recorded a notification as sent leaves it to the next one, which sends it again.
+    wait_for(lambda: count_deliveries(two.other(first).data) == {"hook": (1, 0, 0)}, "the other knows of it too", 20)
     first.kill()
     second = two.leader()
     assert second is not first
@@ -244,3 +252,27 @@ def test_a_silence_or_acknowledgement_made_at_any_warren_applies_to_all(
     two.wait_sent("open", "open")
     [incident] = read_incidents(first.data, IncidentQuery(group="g"))
     assert incident.acknowledged_by == "bob"
+
+
+def test_a_leader_that_cannot_take_over_leaves_the_lock_to_another_for_a_while(
+    tmp_path: Path, zookeeper: ZooKeeperServer, parts: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: IncidentStore) -> None:
+        raise WarrenError("the disk is full")
+
+    monkeypatch.setattr(IncidentStore, "take_over", fail)
+    monkeypatch.setattr(leadership, "CHECK_S", 0.01)
+    monkeypatch.setattr(leadership, "STEP_BACK_S", 0.5)
+    notifier = Notifier("hook", "null", template_open=Path("config/default-http-post.tmpl"))
+    section = ZooKeeper((zookeeper.address,), SESSION_S, f"/burrow-{uuid.uuid4().hex[:6]}")
+    incidents = Incidents(class_name="local")
+    config = Config({}, {}, notifiers={"hook": notifier}, incidents=incidents, zookeeper=section)
+    parts.enter_context(closing(leadership.Leadership(config, IncidentScene(tmp_path).store)))
+    wait_for(lambda: read_leadership(tmp_path).why == "the disk is full", "it holds the lock", 20)
+    other = parts.enter_context(closing(ZooKeeperLock(section)))
+    wait_for(other.is_held, "the other has it", 20)
+    client = KazooClient(zookeeper.address)
+    client.start()
+    parts.callback(client.stop)
+    wait_for(lambda: len(client.get_children(f"{section.root_path}/notifier")) == 2, "it competes again", 20)
+    assert other.is_held()

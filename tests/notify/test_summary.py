@@ -1,10 +1,9 @@
 """Notifications in plain words, and their links to the dashboard."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.incidents.model import Event, Notification
@@ -13,7 +12,7 @@ from warren.notify.templates.sample import sample_notification, sample_storm
 
 
 def with_result(notification: Notification, **changes: Any) -> Notification:
-    return replace(notification, result=structs.replace(notification.result, **changes))
+    return replace(notification, result=replace(notification.result, **changes))
 
 
 OPEN, CLOSE = sample_notification("x", Event.OPEN), sample_notification("x", Event.CLOSE)

@@ -64,6 +64,16 @@ class Notifier:
     channel: v.OptionalText = None
 
     @property
+    def send_interval_ms(self) -> int:
+        """The time between two reminders of an incident."""
+        return (self.send_interval or self.interval) * 1000
+
+    @property
+    def must_repeat(self) -> bool:
+        """Whether its receiver resolves an alert that is not repeated."""
+        return self.class_name == "alertmanager"
+
+    @property
     def wants_close(self) -> bool:
         """Whether it is notified when an incident closes; by default for the classes that Burrow does not have."""
         return self.class_name in _SENDS_CLOSE_BY_DEFAULT if self.send_close is None else self.send_close

@@ -5,10 +5,13 @@ notifiers, and each is notified from its threshold on. While a group's cluster c
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
+
+from warren.config import Notifier
 from warren.domain.status import Status
-from warren.incidents.model import Decision, DueNotification, Event, Incident, Notified, NotifierPolicy, StatusChange
+from warren.incidents.evaluation import Decision, DueNotification
+from warren.incidents.model import Event, Incident, Notified, StatusChange
 from warren.snapshot.status import GroupName
 
 
@@ -17,7 +20,7 @@ def decide(
     incident: Incident | None,
     reported: Mapping[str, Notified],
     status: Status | None,
-    policies: Sequence[NotifierPolicy],
+    notifiers: Sequence[Notifier],
     now_ms: int,
     new_id: Callable[[], str],
     *,
@@ -35,50 +38,46 @@ def decide(
     elif status is not None and incident is not None:
         incident = replace(incident.with_status(status, now_ms), closed_ms=now_ms)
     notified = reported if incident is None else incident.notified
-    due = []
-    for policy in policies:
-        last = notified.get(policy.name)
-        event, reason = _due_event(policy, incident, status, last, now_ms)
-        if event is Event.CLOSE or (event is not None and not is_silenced):
-            due.append(DueNotification(policy.name, event, 1 if last is None else last.count + 1, reason))
     worst = Status.OK if incident is None else incident.worst
-    sent = {
-        each.notifier: Notified(
-            each.sequence, now_ms, worst, last.storm if (last := notified.get(each.notifier)) else ""
-        )
-        for each in due
-    }
+    due, sent = [], dict(notified)
+    for notifier in notifiers:
+        last = notified.get(notifier.name)
+        event, reason = _due_event(notifier, incident, status, last, now_ms)
+        if event is Event.CLOSE or (event is not None and not is_silenced):
+            sequence = 1 if last is None else last.count + 1
+            due.append(DueNotification(notifier.name, event, sequence, reason))
+            sent[notifier.name] = Notified(sequence, now_ms, worst, last.storm if last else "")
     if incident is None:
-        return Decision(name, None, tuple(due), {**reported, **sent})
-    return Decision(name, replace(incident, notified={**notified, **sent}) if due else incident, tuple(due))
+        return Decision(name, None, tuple(due), sent)
+    return Decision(name, replace(incident, notified=sent) if due else incident, tuple(due))
 
 
 def _due_event(
-    policy: NotifierPolicy, incident: Incident | None, status: Status | None, last: Notified | None, now_ms: int
+    notifier: Notifier, incident: Incident | None, status: Status | None, last: Notified | None, now_ms: int
 ) -> tuple[Event | None, str]:
     """The event that one notifier is notified of, and why; `last` is what it was sent before."""
     # A clock that was set back must not delay notifications for that long.
-    is_interval_over = last is None or not 0 <= now_ms - last.last_ms < policy.send_interval_ms
+    is_interval_over = last is None or not 0 <= now_ms - last.last_ms < notifier.send_interval_ms
     if incident is None:
-        is_due = last is None or (not policy.sends_once and is_interval_over)
-        is_report = status is Status.OK and policy.threshold <= Status.OK and is_due
+        is_due = last is None or (not notifier.send_once and is_interval_over)
+        is_report = status is Status.OK and notifier.threshold <= Status.OK and is_due
         return (Event.REPORT, "the group is OK") if is_report else (None, "")
     if incident.closed_ms is not None:
         reason = "the group is OK again" if status is Status.OK else "the group is gone"
-        return (Event.CLOSE, reason) if policy.wants_close and last is not None else (None, "")
+        return (Event.CLOSE, reason) if notifier.wants_close and last is not None else (None, "")
     if status is None:
         # Receivers that need repetition would resolve the alert without a reminder.
-        is_reminder = policy.must_repeat and last is not None and is_interval_over
+        is_reminder = notifier.must_repeat and last is not None and is_interval_over
         reason = f"the cluster cannot be judged; the group was {incident.status.name} before"
         return (Event.REMINDER, reason) if is_reminder else (None, "")
-    if status < policy.threshold:
+    if status < notifier.threshold:
         return None, ""
     if last is None:
         return Event.OPEN, f"the group is {status.name}"
-    if policy.sends_once and not policy.must_repeat:
+    if notifier.send_once and not notifier.must_repeat:
         return None, ""
     if status > last.worst:
         return Event.WORSE, f"the group is now {status.name}; the worst before was {last.worst.name}"
-    if is_interval_over and (policy.must_repeat or incident.acknowledged_ms is None):
+    if is_interval_over and (notifier.must_repeat or incident.acknowledged_ms is None):
         return Event.REMINDER, f"the group is still {status.name}"
     return None, ""

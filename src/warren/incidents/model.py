@@ -1,14 +1,14 @@
-"""The data model: incidents, what each notifier wants, and the notifications that it gets."""
+"""The data model: incidents, and the notifications that notifiers get."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
-from warren.config import Notifier
 from warren.domain.status import Status
 from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
 
@@ -31,38 +31,6 @@ class Event(StrEnum):
     CLOSE = "close"
     REPORT = "report"
     """The status of a group without an incident, for notifiers whose threshold is OK."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotifierPolicy:
-    """What one notifier wants to be notified of, and how often."""
-
-    name: str
-    threshold: Status = Status.WARN
-    send_interval_ms: int = 60_000
-    sends_once: bool = False
-    wants_close: bool = False
-    must_repeat: bool = False
-    """Whether its receiver resolves an alert that is not repeated."""
-    storm_threshold: int = 0
-    """How many groups have to turn bad together to be grouped into one notification; 0 for never."""
-    allowlist: str | None = None
-    denylist: str | None = None
-
-    @classmethod
-    def of(cls, notifier: Notifier) -> "NotifierPolicy":
-        """The policy of a `[notifier.NAME]` section."""
-        return cls(
-            notifier.name,
-            Status(notifier.threshold),
-            (notifier.send_interval or notifier.interval) * 1000,
-            notifier.send_once,
-            notifier.wants_close,
-            notifier.class_name == "alertmanager",
-            notifier.storm_from,
-            notifier.group_allowlist,
-            notifier.group_denylist,
-        )
 
 
 class Notified(Struct, frozen=True, array_like=True):
@@ -91,8 +59,7 @@ class BadPartition(Struct, frozen=True, array_like=True):
     lag: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(Struct, frozen=True):
     """A group in trouble, from its first bad verdict to its first good one."""
 
     id: str
@@ -101,7 +68,7 @@ class Incident:
     opened_ms: int
     changes: tuple[StatusChange, ...]
     worst: Status
-    notified: Mapping[str, Notified] = field(default_factory=dict)
+    notified: Mapping[str, Notified] = {}
     """What each notifier has been sent, by the notifier's name."""
     closed_ms: int | None = None
     partitions: tuple[BadPartition, ...] = ()
@@ -129,7 +96,7 @@ class Incident:
 
     def with_storms(self, storms: Mapping[str, str]) -> "Incident":
         """The incident, included in the storms that some notifiers are notified of."""
-        included = {name: structs.replace(self.notified[name], storm=storm) for name, storm in storms.items()}
+        included = {name: replace(self.notified[name], storm=storm) for name, storm in storms.items()}
         return replace(self, notified={**self.notified, **included})
 
     def with_status(self, status: Status, now_ms: int) -> "Incident":
@@ -140,25 +107,33 @@ class Incident:
         return replace(self, changes=changes, worst=max(self.worst, status))
 
 
-@dataclass(frozen=True, slots=True)
-class DueNotification:
-    """A notification that is due; its sequence counts this notifier's notifications of this incident, from 1."""
+class StormKey(NamedTuple):
+    """What the groups of a storm have in common."""
 
+    cluster: str
     notifier: str
-    event: Event
-    sequence: int
-    reason: str
+    channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What follows from a verdict: the group's incident, open or just closed, and due notifications."""
+class Storm(Struct, frozen=True):
+    """Groups of a cluster that a notifier is notified of as one."""
 
-    name: GroupName
-    incident: Incident | None
-    due: tuple[DueNotification, ...] = ()
-    reported: Mapping[str, Notified] = field(default_factory=dict)
-    """What was reported of the group since it is OK, by notifier."""
+    id: str
+    notifier: str
+    cluster: str
+    channel: str
+    opened_ms: int
+    grown_ms: int
+    notified: Notified
+    total: int
+    """How many groups have been part of it."""
+    unreported: int = 0
+    """How many groups have joined since its last notification."""
+
+    @property
+    def key(self) -> StormKey:
+        """What its groups have in common."""
+        return StormKey(self.cluster, self.notifier, self.channel)
 
 
 class StormGroup(Struct, frozen=True):
@@ -182,8 +157,7 @@ NO_RESULT = missing_group(("", ""))
 """The result of a notification that was delivered or read without it; stored as {}."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """One message of one notifier. Its key stays the same however often it is sent."""
 
     key: str

@@ -1,14 +1,13 @@
 """Builds notifications: of incidents, of storms with all their groups, and reports of groups that are OK."""
 
-import dataclasses
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from warren.domain.status import Status
-from warren.incidents.evaluation import Evaluation
-from warren.incidents.model import DueNotification, Event, Incident, Notification, StormGroup, StormStatus
-from warren.incidents.storms import Storm, find_members
+from warren.incidents.evaluation import DueNotification, Evaluation
+from warren.incidents.model import Event, Incident, Notification, Storm, StormGroup, StormStatus
+from warren.incidents.storms import find_members
 from warren.snapshot.status import GroupName, GroupStatus, missing_group
 
 MAX_STORM_GROUPS = 200
@@ -18,24 +17,17 @@ MAX_STORM_PARTITIONS = 20
 
 def with_notifications(evaluation: Evaluation) -> Evaluation:
     """The notifications of incidents and storms, and the reports."""
-    notifications = [
-        _group_notification(evaluation, decision.name, None, due)
-        for decision in evaluation.decisions
-        for due in decision.due
-        if due.event is Event.REPORT
-    ]
-    notifications += [
-        _group_notification(evaluation, pending.incident.name, pending.incident, pending.due)
-        for pending in evaluation.storms.single
-    ]
+    reports = [(each.name, None, due) for each in evaluation.decisions for due in each.due if due.event is Event.REPORT]
+    single = [(each.incident.name, each.incident, each.due) for each in evaluation.single]
+    notifications = [_group_notification(evaluation, *subject) for subject in [*reports, *single]]
     open_incidents = {incident.id: incident for incident in evaluation.open_incidents.values()}
     members = find_members(open_incidents.values())
-    for update in evaluation.storms.updates:
+    for update in evaluation.storm_updates:
         if update.due is not None:
             ids = members.get(update.storm.id, set()) - evaluation.silenced_incidents
             incidents = [open_incidents[incident_id] for incident_id in sorted(ids)]
             notifications.append(_storm_notification(evaluation, update.storm, incidents, update.due))
-    return dataclasses.replace(evaluation, notifications=notifications)
+    return replace(evaluation, notifications=notifications)
 
 
 def _group_notification(

@@ -5,22 +5,21 @@
 `STEPS` lists the way. Each step takes the evaluation of a snapshot and returns it with its own part added.
 """
 
-import uuid
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.incidents.decide import decide
-from warren.incidents.evaluation import Evaluation, PipelineState
+from warren.incidents.evaluation import Evaluation, PipelineState, new_id
 from warren.incidents.model import BadPartition, Incident, to_columns
 from warren.incidents.notifications import with_notifications
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.silences import find_silenced
 from warren.incidents.store.store import IncidentStore
-from warren.incidents.storms import OpenStorms
+from warren.incidents.storms import with_storms
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, group_keys
 from warren.snapshot.schemas import Row
@@ -79,33 +78,19 @@ def with_decisions(evaluation: Evaluation) -> Evaluation:
     decisions = []
     for name, status in evaluation.verdicts.items():
         incident = evaluation.state.incidents.get(name)
-        policies = evaluation.recipients[name].notifiers
+        notifiers = evaluation.recipients[name].notifiers
         if incident is not None and status is not None and status <= Status.OK:
             # A notifier that was sent the open is sent the close, even if routes have changed since.
-            notified = [each for each in evaluation.router.policies.values() if each.name in incident.notified]
-            policies = (*notified, *(policy for policy in policies if policy not in notified))
+            notified = [each for each in evaluation.router.notifiers.values() if each.name in incident.notified]
+            notifiers = (*notified, *(notifier for notifier in notifiers if notifier not in notified))
         reported = evaluation.state.reported.get(name, {})
         is_silenced = name in evaluation.silenced
         decision = decide(
-            name, incident, reported, status, policies, evaluation.now_ms, _new_id, is_silenced=is_silenced
+            name, incident, reported, status, notifiers, evaluation.now_ms, new_id, is_silenced=is_silenced
         )
         if decision.due or decision.incident != incident:
             decisions.append(decision)
     return replace(evaluation, decisions=decisions)
-
-
-def with_storms(evaluation: Evaluation) -> Evaluation:
-    """Group the notifications of groups that turned bad together."""
-    outcome = evaluation.state.storms.update(
-        evaluation.state.incidents.values(),
-        evaluation.decisions,
-        evaluation.recipients,
-        evaluation.router.policies,
-        evaluation.silenced_incidents,
-        evaluation.now_ms,
-        _new_id,
-    )
-    return replace(evaluation, storms=outcome, decisions=outcome.decisions)
 
 
 def with_incidents(evaluation: Evaluation) -> Evaluation:
@@ -152,7 +137,7 @@ class IncidentPipeline:
         self._partially_known = frozenset(partially_known)
         incidents = {incident.name: incident for incident in incident_store.open_incidents()}
         storms = {storm.id: storm for storm in incident_store.open_storms()}
-        self._state = PipelineState(incidents, OpenStorms(storms))
+        self._state = PipelineState(incidents, storms)
         self._last_cleanup_ms = 0
 
     def process(self, manifest: Manifest) -> None:
@@ -189,16 +174,12 @@ class IncidentPipeline:
 
     def _commit(self, evaluation: Evaluation) -> None:
         """Store what has changed; on an error the state stays as it was, and the next snapshot decides again."""
-        updates = evaluation.storms.updates
+        updates = evaluation.storm_updates
         if evaluation.decisions or updates:
             self._incident_store.write(evaluation.incidents, evaluation.notifications, updates)
         self._state = evaluation.next_state
         if evaluation.notifications:
             self._on_notifications()
-
-
-def _new_id() -> str:
-    return str(uuid.uuid4())
 
 
 def _with_partitions(incident: Incident, result: GroupResult | None) -> Incident:

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from warren.config import Route
+from warren.config import Notifier, Route
 from warren.domain.matching import matches_lists, matches_wildcards
 from warren.domain.status import Status
-from warren.incidents.model import NotifierPolicy, to_columns
+from warren.incidents.model import to_columns
 from warren.snapshot.status import GroupName
 
 MAX_CACHED_GROUPS = 200_000
@@ -54,7 +54,7 @@ def match_routes(routes: Sequence[Route], clusters: pa.Array, groups: pa.Array) 
 class Recipients:
     """The notifiers of a group, the team that owns it, and by notifier the channel that a route sets."""
 
-    notifiers: Sequence[NotifierPolicy] = ()
+    notifiers: Sequence[Notifier] = ()
     team: str = ""
     channels: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,11 +62,11 @@ class Recipients:
 class NotificationRouter:
     """Gives the recipients of groups; routes many groups at a time and caches the result."""
 
-    def __init__(self, policies: Iterable[NotifierPolicy] = (), routes: Sequence[Route] = ()) -> None:
-        self.policies = {policy.name: policy for policy in policies}
+    def __init__(self, notifiers: Iterable[Notifier] = (), routes: Sequence[Route] = ()) -> None:
+        self.notifiers = {notifier.name: notifier for notifier in notifiers}
         self._routes = routes
         self._cache: dict[GroupName, Recipients] = {}
-        self.reports_ok_groups = any(policy.threshold <= Status.OK for policy in self.policies.values())
+        self.reports_ok_groups = any(notifier.threshold <= Status.OK for notifier in self.notifiers.values())
 
     def recipients_of(self, names: Iterable[GroupName]) -> Mapping[GroupName, Recipients]:
         """The recipients of these groups, and of others that were asked for before."""
@@ -82,11 +82,11 @@ class NotificationRouter:
         matches = match_routes(self._routes, clusters, groups)
         accepted = {
             # A notifier that no route names is notified of every group, as without routes.
-            name: matches_lists(groups, policy.allowlist, policy.denylist) & matches.is_routed.get(name, np.bool_(True))
-            for name, policy in self.policies.items()
+            name: matches_lists(groups, notifier.group_allowlist, notifier.group_denylist)
+            & matches.is_routed.get(name, np.bool_(True))
+            for name, notifier in self.notifiers.items()
         }
         for index, group in enumerate(names):
-            notifiers = [name for name, is_accepted in accepted.items() if is_accepted[index]]
-            channels = {name: matches.channel[name][index] for name in notifiers if name in matches.channel}
-            policies = tuple(self.policies[name] for name in notifiers)
-            self._cache[group] = Recipients(policies, matches.team[index], channels)
+            notifiers = tuple(notifier for name, notifier in self.notifiers.items() if accepted[name][index])
+            channels = {name: channel[index] for name, channel in matches.channel.items()}
+            self._cache[group] = Recipients(notifiers, matches.team[index], channels)

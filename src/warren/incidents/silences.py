@@ -1,17 +1,16 @@
 """What operators can do about incidents: acknowledge one, or silence the notifications of matching groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from warren.domain.matching import matches_wildcards
 from warren.incidents.model import to_columns
 from warren.snapshot.status import GroupName
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgement(Struct, frozen=True):
     """Somebody takes care of an incident, so it needs no reminders; withdrawn by another one of a later time."""
 
     incident: str
@@ -21,8 +20,7 @@ class Acknowledgement:
     withdrawn_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """No notifications for the groups that match both patterns, from one time until another."""
 
     id: str
@@ -41,12 +39,11 @@ class Silence:
 OperatorAction = Acknowledgement | Silence
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorActions:
+class OperatorActions(Struct, frozen=True):
     """The silences that have not ended, and the acknowledgement of each open incident that has one."""
 
     silences: Sequence[Silence] = ()
-    acknowledgements: Mapping[str, Acknowledgement] = field(default_factory=dict)
+    acknowledgements: Mapping[str, Acknowledgement] = {}
 
 
 def find_silenced(silences: Iterable[Silence], now_ms: int, names: Sequence[GroupName]) -> set[GroupName]:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 CHECK_S = 1.0
 MAX_FAILURES = 5
 """After so many failed attempts to take over, the lock is left to another Warren."""
+STEP_BACK_S = 15.0
+"""How long it is left to another Warren."""
 REPORT_MS = 10_000
 """How often an unchanged state is stored again, so that readers notice when this process is gone."""
 STOP_S = 30.0
@@ -42,7 +44,7 @@ class Leadership:
         self._incidents = _open_store(config, snapshots.root)
         self._wake = threading.Event()
         self._mutex = threading.RLock()
-        self._is_closed = False
+        self._is_closed = threading.Event()
         self._pipeline: IncidentPipeline | None = None
         """Set while this Warren leads."""
         self._deliveries = contextlib.ExitStack()
@@ -54,7 +56,6 @@ class Leadership:
         self._lock = _make_lock(config, self._wake.set)
         self._report("standby", "it has just started")
         # The thread takes over, not the constructor: the start must not wait for brokers that do not answer.
-        self._wake.set()
         self._thread = threading.Thread(target=self._run, name="notifier leadership", daemon=True)
         self._thread.start()
 
@@ -69,15 +70,16 @@ class Leadership:
                     self._stand_down(str(error))
 
     def _run(self) -> None:
-        while not self._is_closed:
+        while not self._is_closed.is_set():
+            try:
+                with self._mutex:
+                    self._check()
+                if self._lock is not None and self._failures >= MAX_FAILURES:
+                    self._step_back(self._lock)
+            except Exception:
+                log.exception("checking the leadership failed")
             self._wake.wait(CHECK_S)
             self._wake.clear()
-            if not self._is_closed:
-                try:
-                    with self._mutex:
-                        self._check()
-                except Exception:
-                    log.exception("checking the leadership failed")
 
     def _check(self) -> None:
         if not self._has_lock():
@@ -104,29 +106,27 @@ class Leadership:
     def _take_over(self) -> None:
         try:
             self._incidents.take_over()
-            self._start()
+            router, wake = self._deliveries.enter_context(delivering(self._config, self._incidents, self._may_send))
+            days, partially_known = self._config.pipeline.history_days, _partially_known(self._config)
+            self._pipeline = IncidentPipeline(self._incidents, self._snapshots, days, router, wake, partially_known)
         except Exception as error:  # noqa: BLE001 - whatever it is, another Warren may succeed
+            self._deliveries.close()
             self._incidents.stand_by()
             self._report("away", str(error))
             self._failures += 1
-            if self._lock is not None and self._failures >= MAX_FAILURES:
-                log.error("taking over failed %d times; the lock is left to another Warren", self._failures)
-                self._failures = 0
-                self._lock.step_back()
             return
         self._failures = 0
         self._report("alone" if self._lock is None else "active", "")
         if self._newest is not None:
             self.process(self._newest)
 
-    def _start(self) -> None:
-        with contextlib.ExitStack() as deliveries:
-            router, wake = deliveries.enter_context(delivering(self._config, self._incidents, self._may_send))
-            days = self._config.pipeline.history_days
-            self._pipeline = IncidentPipeline(
-                self._incidents, self._snapshots, days, router, wake, _partially_known(self._config)
-            )
-            self._deliveries = deliveries.pop_all()
+    def _step_back(self, lock: Lock) -> None:
+        """Let another Warren take the lock, and compete again after a pause."""
+        log.error("taking over failed %d times; the lock is left to another Warren", self._failures)
+        lock.close()
+        self._failures = 0
+        self._is_closed.wait(STEP_BACK_S)
+        self._lock = _make_lock(self._config, self._wake.set)
 
     def _stand_down(self, why: str) -> None:
         log.warning("this Warren no longer notifies%s", f": {why}" if why else "")
@@ -160,7 +160,7 @@ class Leadership:
 
     def close(self) -> None:
         """Stop, and let another Warren take over."""
-        self._is_closed = True
+        self._is_closed.set()
         self._wake.set()
         self._thread.join(STOP_S)
         with self._mutex:

@@ -24,33 +24,22 @@ BURROW_NODE_PREFIX = "lock-"
 """How Burrow names its nodes in the same queue, so that Burrow and Warren never both notify."""
 JOIN_S = 5.0
 POLL_S = 1.0
-STEP_BACK_S = 15.0
-"""How long a leader that could not do its work leaves the lock to others."""
 
 
 class Lock(ABC):
     """At most one Warren holds the lock. A thread competes for it until `close`."""
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], error: str) -> None:
+        self.error = error
+        """Why nobody knows who holds the lock; empty while that is known."""
         self._on_change = on_change
         self._is_closed = False
-        self._must_step_back = False
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
 
     @abstractmethod
     def is_held(self) -> bool:
         """Whether this Warren certainly holds the lock now."""
-
-    @property
-    @abstractmethod
-    def error(self) -> str:
-        """Why nobody knows who holds the lock; empty while that is known."""
-
-    def step_back(self) -> None:
-        """Let another Warren take the lock, and compete again after a pause."""
-        self._must_step_back = True
-        self._wake.set()
 
     def close(self) -> None:
         """Release the lock at once, so that no other Warren waits until the session expires."""
@@ -61,26 +50,15 @@ class Lock(ABC):
     def _compete(self) -> None:
         """Wait for the lock, or hold it; returns from time to time."""
 
-    @abstractmethod
-    def _release(self) -> None:
-        """Leave the queue, and the lock."""
-
     def _failed(self, error: Exception) -> None:
         """Report an error of `_compete`, which is called again."""
         log.warning("the lock could not be taken: %r; trying again", error)
 
     def _run(self) -> None:
-        while True:
+        while not self._is_closed:
             self._wake.clear()
-            if self._is_closed:
-                return
             try:
-                if self._must_step_back:
-                    self._release()
-                    self._must_step_back = False
-                    self._wake.wait(STEP_BACK_S)
-                else:
-                    self._compete()
+                self._compete()
             except Exception as error:  # noqa: BLE001 - whatever it is, the lock is asked for again
                 if not self._is_closed:
                     self._failed(error)
@@ -93,9 +71,9 @@ class ZooKeeperLock(Lock):
     def __init__(
         self, zookeeper: ZooKeeper, tls: Tls | None = None, on_change: Callable[[], None] = lambda: None
     ) -> None:
-        super().__init__(on_change)
+        self._unreachable = f"ZooKeeper at {', '.join(zookeeper.servers)} cannot be reached"
+        super().__init__(on_change, self._unreachable)
         self._path = f"{zookeeper.root_path.rstrip('/')}/notifier"
-        self._servers = ", ".join(zookeeper.servers)
         self._holding_session: int | None = None
         self._lock: LockRecipe | None = None
         self._client = KazooClient(
@@ -113,12 +91,8 @@ class ZooKeeperLock(Lock):
         session = self._client.client_id
         return bool(self._client.connected) and session is not None and session[0] == self._holding_session
 
-    @property
-    def error(self) -> str:
-        """Why nobody knows who holds the lock."""
-        return "" if self._client.connected else f"ZooKeeper at {self._servers} cannot be reached"
-
     def _state_changed(self, state: str) -> None:
+        self.error = "" if state == KazooState.CONNECTED else self._unreachable
         if state == KazooState.LOST:
             # The lock ends with its session.
             self._holding_session = None
@@ -129,8 +103,10 @@ class ZooKeeperLock(Lock):
         if not self._client.connected or self.is_held():
             self._wake.wait(POLL_S)
             return
-        # Leave no node of ours in the queue: we would wait for ourselves.
-        self._release()
+        if self._lock is not None:
+            # Leave no node of ours in the queue: we would wait for ourselves.
+            with contextlib.suppress(KazooException, KazooTimeoutError):
+                self._lock.release()
         self._lock = LockRecipe(
             self._client, self._path, socket.gethostname(), extra_lock_patterns=(BURROW_NODE_PREFIX,)
         )
@@ -143,13 +119,6 @@ class ZooKeeperLock(Lock):
             self._holding_session = session[0]
             log.info("this Warren holds the lock %s, and notifies", self._path)
             self._on_change()
-
-    def _release(self) -> None:
-        self._holding_session = None
-        if self._lock is not None:
-            with contextlib.suppress(KazooException, KazooTimeoutError):
-                self._lock.release()
-        self._lock = None
 
     def close(self) -> None:
         """Release the lock at once: ZooKeeper ends the session with the connection."""
@@ -175,7 +144,8 @@ def _tls_options(tls: Tls) -> dict[str, object]:
 class KafkaLock(Lock):
     """A consumer group on a topic with one partition: the member that is assigned the partition holds the lock.
 
-    Kafka's client gives the partition up by itself when its session may have expired.
+    Kafka's client gives the partition up by itself when its session may have expired. The assignment is cooperative
+    and sticky, so that a leader keeps the lock when another Warren joins the group.
     """
 
     def __init__(
@@ -187,16 +157,16 @@ class KafkaLock(Lock):
         create_topic: Callable[[], None],
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(on_change)
+        super().__init__(on_change, "the brokers have not answered yet")
         self._topic = topic
         self._create_topic = create_topic
         self._brokers = settings["bootstrap.servers"]
         self._is_assigned = False
-        self._error = "the brokers have not answered yet"
         self._consumer = Consumer(
             {
                 **settings,
                 "group.id": group,
+                "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": session_timeout_s * 1000,
                 "heartbeat.interval.ms": session_timeout_s * 1000 // 4,
                 "enable.auto.commit": False,
@@ -210,11 +180,6 @@ class KafkaLock(Lock):
         """Whether the partition is assigned to this Warren."""
         return self._is_assigned
 
-    @property
-    def error(self) -> str:
-        """Why nobody knows who holds the lock."""
-        return self._error
-
     def _run(self) -> None:
         super()._run()
         self._consumer.close()
@@ -224,30 +189,22 @@ class KafkaLock(Lock):
         self._consumer.subscribe(
             [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
-        while not (self._is_closed or self._must_step_back):
+        while not self._is_closed:
             message = self._consumer.poll(0.5)
             error = None if message is None else message.error()
             if error is not None and not self._is_assigned:
                 # The topic may have been deleted: it is created again.
                 raise KafkaException(error)
-            if self._error and not self._is_assigned:
+            if self.error and not self._is_assigned:
                 # Kafka's client reports when all brokers are down, but not when one is back.
                 self._consumer.list_topics(self._topic, timeout=5.0)
                 self._set()
 
-    def _release(self) -> None:
-        self._consumer.unsubscribe()
-        self._set()
+    def _assigned(self, _: Consumer, added: list[TopicPartition]) -> None:
+        self._set(is_assigned=self._is_assigned or _has_lock(added))
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        consumer.assign(partitions)
-        # The records are of no interest here.
-        consumer.pause(partitions)
-        # A topic that somebody else created may have several partitions: the first is the lock.
-        self._set(is_assigned=any(partition.partition == 0 for partition in partitions))
-
-    def _revoked(self, *_: object) -> None:
-        self._set()
+    def _revoked(self, _: Consumer, removed: list[TopicPartition]) -> None:
+        self._set(is_assigned=self._is_assigned and not _has_lock(removed))
 
     def _client_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._is_assigned:
@@ -259,7 +216,7 @@ class KafkaLock(Lock):
     def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
         if is_assigned and not self._is_assigned:
             log.info("this Warren holds the lock of the topic %s, and notifies", self._topic)
-        self._is_assigned, self._error = is_assigned, error
+        self._is_assigned, self.error = is_assigned, error
         self._on_change()
 
     def close(self) -> None:
@@ -267,3 +224,8 @@ class KafkaLock(Lock):
         super().close()
         self._is_assigned = False
         self._thread.join(JOIN_S)
+
+
+def _has_lock(partitions: list[TopicPartition]) -> bool:
+    """Whether the lock is among some partitions; of a topic that somebody else created the first partition is it."""
+    return any(partition.partition == 0 for partition in partitions)

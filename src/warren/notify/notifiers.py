@@ -4,12 +4,13 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gotemplate import TemplateError
 from warren.config import Config, Notifier
 from warren.errors import ConfigError, WarrenError
-from warren.incidents.model import Event, Notification, NotifierPolicy
+from warren.incidents.model import Event, Notification
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.store import IncidentStore
 from warren.notify.delivery import NotifierDelivery, stop_all
@@ -45,7 +46,7 @@ def delivering(
             for delivery in deliveries:
                 delivery.wake()
 
-        yield NotificationRouter(map(NotifierPolicy.of, notifiers), config.routes), wake
+        yield NotificationRouter(notifiers, config.routes), wake
 
 
 class NullSender(Sender):

@@ -1,8 +1,9 @@
 """A notification in plain words, which each sender puts in its own form."""
 
 from collections import Counter
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct
 
 from warren.domain.reasons import format_duration
 from warren.domain.status import Status
@@ -30,16 +31,14 @@ _VERBS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One partition, or one group of a storm."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A notification in words. Names in it are short and have no line breaks, but are not escaped."""
 
     headline: str

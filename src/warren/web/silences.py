@@ -3,11 +3,11 @@
 import logging
 import unicodedata
 import uuid
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from warren.domain.matching import ANY, MAX_PATTERN_CHARS
 from warren.errors import RequestError

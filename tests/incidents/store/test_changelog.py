@@ -34,33 +34,35 @@ def changelog(kafka: Kafka, topic: str) -> Iterator[Changelog]:
     changelog.close()
 
 
-def create(kafka: Kafka, topic: str, partitions: int) -> None:
-    client = admin(kafka.bootstrap)
-    client.create_topics([NewTopic(topic, partitions, 1)])[topic].result(20)
-
-
-def policy(kafka: Kafka, topic: str) -> str:
+def wait_for_policy(kafka: Kafka, topic: str, policy: str) -> None:
+    """Wait for a cleanup policy: a broker answers before it has applied what the controller has changed."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     client = admin(kafka.bootstrap)
-    configs = client.describe_configs([resource])[resource].result(20)
-    return str(configs["cleanup.policy"].value)
+
+    def has_policy() -> bool:
+        configs = client.describe_configs([resource])[resource].result(20)
+        return bool(configs["cleanup.policy"].value == policy)
+
+    wait_for(lambda: topic in client.list_topics(timeout=20).topics, "the broker knows the topic", 20)
+    wait_for(has_policy, f"the policy is {policy}", 20)
 
 
 def test_the_topic_is_created_with_one_partition_and_compaction(kafka: Kafka, changelog: Changelog, topic: str) -> None:
     changelog.create_topic()
     changelog.create_topic()
+    wait_for_policy(kafka, topic, "compact")
     topic_metadata = admin(kafka.bootstrap).list_topics(topic, 20).topics[topic]
     assert len(topic_metadata.partitions) == 1
-    assert policy(kafka, topic) == "compact"
 
 
 def test_a_topic_that_somebody_else_created_is_compacted_from_then_on(
     kafka: Kafka, changelog: Changelog, topic: str
 ) -> None:
-    create(kafka, topic, partitions=3)
-    assert policy(kafka, topic) == "delete"
+    client = admin(kafka.bootstrap)
+    client.create_topics([NewTopic(topic, 3, 1)])[topic].result(20)
+    wait_for_policy(kafka, topic, "delete")
     changelog.create_topic()
-    assert policy(kafka, topic) == "compact"
+    wait_for_policy(kafka, topic, "compact")
 
 
 def test_changes_are_read_back_and_foreign_records_are_skipped(

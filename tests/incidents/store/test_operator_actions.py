@@ -1,8 +1,9 @@
 """Silences and acknowledgements are stored, read back, and marked as shared."""
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from warren.incidents.silences import Acknowledgement, Silence
 from warren.incidents.store.database import open_database, transaction

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from warren.incidents.model import NO_RESULT, Incident, Notification
+from warren.incidents.model import NO_RESULT, Incident, Notification, Storm
 from warren.incidents.silences import Acknowledgement, Silence
 from warren.incidents.store.database import open_database
 from warren.incidents.store.rows import COLUMNS, from_row, to_row
-from warren.incidents.storms import Storm
 
 PARTITION = (
     '{"topic":"t","partition":1,"owner":"","client_id":"","status":"STALL","start":{"offset":1,"timestamp":1001,'

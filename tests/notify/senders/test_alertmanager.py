@@ -44,7 +44,9 @@ def at(event: Event, group: str, **changes: Any) -> Notification:
     """A notification of now, as old alerts end by themselves."""
     notification = sample_notification("am", event)
     result = structs.replace(notification.result, group=group, **changes.pop("result", {}))
-    return replace(notification, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes)
+    return structs.replace(
+        notification, group=group, opened_ms=NOW_MS - 60_000, due_ms=NOW_MS, result=result, **changes
+    )
 
 
 def seconds_to(moment: str) -> float:
@@ -102,20 +104,20 @@ def test_its_url_may_include_the_path(alertmanager: str, ending: str) -> None:
 
 def test_a_storm_stays_one_alert_while_its_count_changes(alertmanager: str) -> None:
     send = AlertmanagerSender(notifier(alertmanager), "https://w").send
-    storm = replace(sample_storm("am", Event.OPEN), opened_ms=NOW_MS, due_ms=NOW_MS)
+    storm = structs.replace(sample_storm("am", Event.OPEN), opened_ms=NOW_MS, due_ms=NOW_MS)
     send(storm)
-    send(replace(storm, event=Event.REMINDER, group="39 groups"))
+    send(structs.replace(storm, event=Event.REMINDER, group="39 groups"))
     [alert] = alerts(alertmanager, alertname="ConsumerGroupLagStorm")
     assert alert["labels"]["incident"] == storm.incident
     assert alert["annotations"]["summary"] == "still ERR: 39 groups on sample-cluster"
     assert alert["annotations"]["description"].endswith("and 27 more")
-    send(replace(storm, event=Event.CLOSE))
+    send(structs.replace(storm, event=Event.CLOSE))
     assert alerts(alertmanager, alertname="ConsumerGroupLagStorm") == []
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if len(name) < 100])
 def test_any_name_is_a_valid_label(alertmanager: str, name: str) -> None:
-    notification = replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
+    notification = structs.replace(hostile_notification(name, Event.OPEN), opened_ms=NOW_MS)
     AlertmanagerSender(notifier(alertmanager), "https://w").send(notification)
     assert len(alerts(alertmanager, group=name, team=name)) == 1
 
@@ -127,7 +129,9 @@ def test_a_report_on_a_healthy_group_is_no_alert(alertmanager: str) -> None:
 
 def test_an_alert_that_it_refuses_is_given_up(alertmanager: str) -> None:
     with pytest.raises(RefusedError, match="answered 400"):
-        AlertmanagerSender(notifier(alertmanager), None).send(replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9))
+        AlertmanagerSender(notifier(alertmanager), None).send(
+            structs.replace(at(Event.OPEN, "x"), opened_ms=NOW_MS + 10**9)
+        )
 
 
 @pytest.fixture

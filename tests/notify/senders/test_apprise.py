@@ -3,12 +3,11 @@
 import logging
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from tests.config.written import SMALLEST
 from tests.kit.receivers import Receiver, receiving
@@ -70,9 +69,7 @@ def test_a_storm_lists_its_worst_groups(receiver: Receiver) -> None:
     ],
 )
 def test_its_type_follows_the_event_and_the_status(receiver: Receiver, event: Event, status: str, kind: str) -> None:
-    assert (
-        send(receiver, replace(OPEN, event=event, result=structs.replace(OPEN.result, status=status)))["type"] == kind
-    )
+    assert send(receiver, replace(OPEN, event=event, result=replace(OPEN.result, status=status)))["type"] == kind
 
 
 def test_a_template_renders_the_body(tmp_path: Path, receiver: Receiver) -> None:

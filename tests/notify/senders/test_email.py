@@ -178,7 +178,7 @@ def test_the_first_lines_of_a_template_are_headers(
 def test_a_name_cannot_start_a_header(notifier: Notifier) -> None:
     group = "g\r\nBcc: all@example.com\r\n\r\nhello"
     sample = sample_notification("mail", Event.REPORT)
-    notification = replace(sample, group=group, incident="", result=structs.replace(sample.result, group=group))
+    notification = structs.replace(sample, group=group, incident="", result=structs.replace(sample.result, group=group))
     mail = EmailSender(notifier).to_mail(notification)
     assert mail["Bcc"] is None
     assert "\n" not in str(mail["Subject"])

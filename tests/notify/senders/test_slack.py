@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.config.written import SMALLEST, loaded
 from tests.kit.demos import readme_blocks
@@ -37,14 +38,15 @@ TAKEN = {"ok": True, "channel": "C1", "ts": "1.5"}
 
 
 @pytest.fixture
-def slack() -> Iterator[Receiver]:
+def slack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     with receiving() as receiver:
+        monkeypatch.setattr("warren.notify.senders.slack.API", receiver.url)
         receiver.says |= {POST: [TAKEN], UPDATE: [TAKEN], "/hook/s3cret": ["ok"]}
         yield receiver
 
 
 def send(slack: Receiver, notification: Notification, notifier: Notifier = BOT) -> str | None:
-    with closing(SlackSender(notifier, LINKS, slack.url)) as bot:
+    with closing(SlackSender(notifier, LINKS)) as bot:
         return bot.send(notification)
 
 
@@ -58,7 +60,7 @@ def block_texts(payload: dict[str, Any]) -> str:
 
 
 def test_the_first_message_has_the_group_the_reason_and_the_worst_partitions(slack: Receiver) -> None:
-    receipt = send(slack, replace(OPEN, team="payments"))
+    receipt = send(slack, structs.replace(OPEN, team="payments"))
     assert receipt is not None
     assert json.loads(receipt) == {"channel": "C1", "ts": "1.5"}
     [got] = slack.got
@@ -101,7 +103,7 @@ def test_a_storm_lists_its_worst_groups(slack: Receiver) -> None:
 
 @pytest.mark.parametrize(("event", "is_broadcast"), [(Event.WORSE, True), (Event.REMINDER, False)])
 def test_later_messages_are_replies_in_the_thread(slack: Receiver, event: Event, is_broadcast: bool) -> None:
-    assert send(slack, replace(OPEN, event=event, receipt=FIRST, channel="#other")) is None
+    assert send(slack, structs.replace(OPEN, event=event, receipt=FIRST, channel="#other")) is None
     [got] = slack.got
     message = got.json
     assert (got.path, message["channel"], message["thread_ts"]) == (POST, "C1", "1.5")
@@ -110,7 +112,7 @@ def test_later_messages_are_replies_in_the_thread(slack: Receiver, event: Event,
 
 def test_the_close_updates_the_first_message_and_is_a_reply_too(slack: Receiver) -> None:
     for _ in range(2):
-        assert send(slack, replace(CLOSE, receipt=FIRST)) is None
+        assert send(slack, structs.replace(CLOSE, receipt=FIRST)) is None
     change, answer, *again = slack.got
     assert (change.path, answer.path) == (UPDATE, POST)
     assert (change.json["channel"], change.json["ts"]) == ("C1", "1.5")
@@ -124,35 +126,35 @@ def test_the_close_updates_the_first_message_and_is_a_reply_too(slack: Receiver)
 def test_a_close_that_is_tried_again_is_replied_once(slack: Receiver) -> None:
     slack.says[UPDATE] = [{"ok": False, "error": "internal_error"}, TAKEN]
     with pytest.raises(BusyError):
-        send(slack, replace(CLOSE, receipt=FIRST))
-    send(slack, replace(CLOSE, receipt=FIRST))
+        send(slack, structs.replace(CLOSE, receipt=FIRST))
+    send(slack, structs.replace(CLOSE, receipt=FIRST))
     assert [request.path for request in slack.got] == [UPDATE, UPDATE, POST]
 
 
 @pytest.mark.parametrize("code", ["edit_window_closed", "message_not_found", "cant_update_message"])
 def test_a_close_is_replied_though_the_first_message_cannot_be_updated(slack: Receiver, code: str) -> None:
     slack.says[UPDATE] = [{"ok": False, "error": code}]
-    send(slack, replace(CLOSE, receipt=FIRST))
+    send(slack, structs.replace(CLOSE, receipt=FIRST))
     assert [request.path for request in slack.got] == [UPDATE, POST]
 
 
 def test_if_the_thread_is_gone_a_new_message_is_posted(slack: Receiver) -> None:
     slack.says[POST] = [{"ok": False, "error": "thread_not_found"}, TAKEN]
-    assert send(slack, replace(OPEN, event=Event.WORSE, receipt=FIRST)) == FIRST
+    assert send(slack, structs.replace(OPEN, event=Event.WORSE, receipt=FIRST)) == FIRST
     assert ["thread_ts" in request.json for request in slack.got] == [True, False]
 
 
 @pytest.mark.parametrize("receipt", ["", "from another class", "[]", "{}", '{"channel": null, "ts": null}'])
 @pytest.mark.parametrize("event", [Event.WORSE, Event.CLOSE])
 def test_without_a_first_message_the_next_one_starts_a_thread(slack: Receiver, event: Event, receipt: str) -> None:
-    assert send(slack, replace(sample_notification("bot", event), receipt=receipt)) == FIRST
+    assert send(slack, structs.replace(sample_notification("bot", event), receipt=receipt)) == FIRST
     [got] = slack.got
     assert (got.path, got.json["channel"], "thread_ts" in got.json) == (POST, "#lag", False)
 
 
 def test_a_route_overrides_the_channel(slack: Receiver) -> None:
-    send(slack, replace(OPEN, channel="#payments"))
-    hook(slack).send(replace(OPEN, channel="#payments"))
+    send(slack, structs.replace(OPEN, channel="#payments"))
+    hook(slack).send(structs.replace(OPEN, channel="#payments"))
     hook(slack).send(OPEN)
     assert [request.json.get("channel") for request in slack.got] == ["#payments", "#payments", None]
 
@@ -232,17 +234,17 @@ def test_a_template_renders_the_text_or_the_whole_payload(
     notifier = replace(BOT, template_open=tmp_path / "t.j2")
     assert check_templates(Config({}, {}, notifiers={"bot": notifier})) == []
     send(slack, OPEN, notifier)
-    send(slack, replace(OPEN, event=Event.REMINDER, receipt=FIRST), notifier)
+    send(slack, structs.replace(OPEN, event=Event.REMINDER, receipt=FIRST), notifier)
     first, answer = (request.json for request in slack.got)
     assert first == expected | {"channel": "#lag", "metadata": first["metadata"]}
     assert answer["thread_ts"] == "1.5"
-    send(slack, replace(CLOSE, receipt=FIRST), notifier)
+    send(slack, structs.replace(CLOSE, receipt=FIRST), notifier)
     assert slack.got[2].json["blocks"], "a close without a template has the default form"
 
 
 def test_a_template_of_the_close_replaces_the_whole_first_message(tmp_path: Path, slack: Receiver) -> None:
     (tmp_path / "t.tmpl").write_text("{{.Group}} is well")
-    send(slack, replace(CLOSE, receipt=FIRST), replace(BOT, template_close=tmp_path / "t.tmpl"))
+    send(slack, structs.replace(CLOSE, receipt=FIRST), replace(BOT, template_close=tmp_path / "t.tmpl"))
     change = slack.got[0].json
     assert (change["text"], change["blocks"], change["attachments"]) == ("sample-group is well", [], [])
 
@@ -256,7 +258,6 @@ def test_a_failing_template_is_replaced_by_the_default_form(tmp_path: Path, slac
 def test_an_incident_from_verdicts_to_its_thread(
     tmp_path: Path, slack: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warren.notify.senders.slack.API", slack.url)
     config = Config({}, {}, general=General(external_url="https://w"), notifiers={"bot": BOT})
     with RunningNotifiers(tmp_path, config) as running:
         for second, status in enumerate([WARN, STALL, OK]):
@@ -296,6 +297,5 @@ def test_a_group_whose_lag_grows_is_notified_as_the_page_shows(
 
 
 def test_a_sample_is_sent_with_its_close_in_its_thread(slack: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warren.notify.senders.slack.API", slack.url)
     assert send_sample(Config({}, {}, notifiers={"bot": BOT}), "bot") == [Event.OPEN, Event.CLOSE]
     assert [request.path for request in slack.got] == [POST, UPDATE, POST]

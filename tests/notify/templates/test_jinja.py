@@ -2,12 +2,12 @@
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gotemplate import Limits, TemplateError
 from tests.kit.receivers import receiving

@@ -40,7 +40,6 @@ class Changelog:
         self._topic = topic
         self._consumer: Consumer | None = None
         self._leader_producer: Producer | None = None
-        self._action_producer: Producer | None = None
 
     def create_topic(self) -> None:
         """Create the topic if it is missing, and make it compacted if it is not."""
@@ -48,9 +47,10 @@ class Changelog:
             admin = AdminClient(self._settings)
             # Lists all topics: a broker may create a topic that is asked for by name, with its own settings.
             metadata = admin.list_topics(timeout=TIMEOUT_S)
-            if self._topic not in metadata.topics:
+            if self._topic in metadata.topics:
+                self._make_compacted(admin)
+            else:
                 self._create(admin, min(MAX_REPLICAS, len(metadata.brokers)))
-            self._make_compacted(admin)
 
     def _create(self, admin: AdminClient, replicas: int) -> None:
         config = {**_TOPIC_CONFIG, "min.insync.replicas": str(max(replicas - 1, 1))}
@@ -81,9 +81,8 @@ class Changelog:
     def begin_to_write(self) -> None:
         """Fence any other writer of incidents, even one that still believes to be the leader."""
         with _replication_errors("cannot take over the changelog of incidents"):
-            producer = Producer(
+            producer = self._make_producer(
                 {
-                    **self._settings,
                     "transactional.id": f"warren-{self._topic}",
                     "transaction.timeout.ms": "60000",
                     "message.max.bytes": "100000000",
@@ -106,15 +105,15 @@ class Changelog:
     def share(self, changes: Iterable[RowChange]) -> None:
         """Write operator actions, which any Warren may."""
         with _replication_errors("cannot share silences and acknowledgements with the other Warrens"):
-            if self._action_producer is None:
-                settings = {**self._settings, "enable.idempotence": "true", "message.timeout.ms": "15000"}
-                self._action_producer = Producer(settings)
-            errors = self._produce(self._action_producer, changes)
-            remaining = self._action_producer.flush(TIMEOUT_S)
-            if remaining or errors:
-                # A producer with a fatal error does not recover.
-                self._action_producer = None
+            # These are rare, and a producer with a fatal error does not recover: each call has its own.
+            producer = self._make_producer({"enable.idempotence": "true", "message.timeout.ms": "15000"})
+            errors = self._produce(producer, changes)
+            if producer.flush(TIMEOUT_S) or errors:
                 raise KafkaException(errors[0] if errors else KafkaError(KafkaError._MSG_TIMED_OUT))
+
+    def _make_producer(self, settings: Mapping[str, str]) -> Producer:
+        # No limit, so that all changes of a snapshot can be enqueued.
+        return Producer({**self._settings, "queue.buffering.max.messages": "0", **settings})
 
     def _produce(self, producer: Producer, changes: Iterable[RowChange]) -> list[KafkaError]:
         """Enqueue changes; the list gets the errors of their delivery, as long as the producer is polled."""
@@ -127,12 +126,7 @@ class Changelog:
         for change in changes:
             key = f"{change.table}/{change.key}".encode()
             value = None if change.row is None else orjson.dumps(change.row)
-            while True:
-                try:
-                    producer.produce(self._topic, value, key, 0, on_delivery=on_delivery)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
+            producer.produce(self._topic, value, key, 0, on_delivery=on_delivery)
         return errors
 
     def read_all(self) -> list[RowChange]:
@@ -194,7 +188,7 @@ class Changelog:
     def close(self) -> None:
         """Close all connections."""
         self._close_consumer()
-        self._leader_producer = self._action_producer = None
+        self._leader_producer = None
 
 
 def _decode(message: Message) -> list[RowChange]:

@@ -74,15 +74,9 @@ def open_database(data_dir: Path) -> sqlite3.Connection:
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """Commit everything that is written inside, or nothing."""
-    database.execute("BEGIN IMMEDIATE")
-    try:
+    with database:
+        database.execute("BEGIN IMMEDIATE")
         yield database
-        database.execute("COMMIT")
-    except BaseException:
-        # SQLite itself rolls back when the disk is full.
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from warren.incidents.model import Incident, Notification
 from warren.incidents.store.database import open_read_only
@@ -13,8 +14,7 @@ LEADERSHIP_TIMEOUT_MS = 60_000
 """A Warren that has not recorded its leadership state for this long has stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentQuery:
+class IncidentQuery(Struct, frozen=True):
     """Which incidents to read; the newest come first."""
 
     cluster: str | None = None
@@ -62,8 +62,7 @@ def read_notifications(data_dir: Path, ids: Sequence[str], limit: int) -> tuple[
     return [from_row(Notification, row) for row in reversed(rows)], count
 
 
-@dataclass(frozen=True, slots=True)
-class LeadershipState:
+class LeadershipState(Struct, frozen=True):
     """Whether this Warren notifies: alone, active, standby, away or stopped; unknown before it has recorded it."""
 
     state: str = "unknown"
@@ -91,8 +90,7 @@ def read_leadership(data_dir: Path, now_ms: int | None = None) -> LeadershipStat
     return LeadershipState(*state)
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryCounts:
+class DeliveryCounts(Struct, frozen=True):
     """How many notifications of one notifier were sent, given up, or wait."""
 
     sent: int = 0

@@ -18,55 +18,47 @@ class ReplicatedStore(IncidentStore):
     def __init__(self, data_dir: Path, changelog: Changelog) -> None:
         super().__init__(data_dir)
         self._changelog = changelog
-        self._has_topic = False
         self._is_in_sync = False
-        self._is_writer = False
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether no other Warren has written since this one took over, as far as it knows."""
-        return self._is_writer
+        # It may write from `take_over` until it knows, or cannot exclude, that another Warren has written.
+        self.is_writable = False
 
     def take_over(self) -> None:
         """Fence the previous writer, and read everything that it wrote."""
         with self._lock:
-            self._create_topic()
             self._changelog.begin_to_write()
             self._rebuild()
-            self._is_writer = True
+            self.is_writable = True
 
     def stand_by(self) -> None:
         """Stop writing, and follow what the other Warrens write."""
         with self._lock:
-            self._is_writer = self._is_in_sync = False
+            self.is_writable = self._is_in_sync = False
             self._changelog.end_writing()
 
     def sync(self) -> None:
         """Read what other Warrens wrote, and share the operator actions of this one."""
         with self._lock:
-            if self._is_writer and not self._is_in_sync:
+            if self.is_writable and not self._is_in_sync:
                 # Its own last transaction may not be readable yet. Taking over again waits for that.
                 self.stand_by()
                 raise ReplicationError("the changelog of incidents could not be read")
-            self._create_topic()
             if not self._is_in_sync:
                 self._rebuild()
-            changes = self._read_changes()
-            if self._is_writer:
+            # After an error the file is rebuilt.
+            self._is_in_sync = False
+            changes = self._changelog.read_new()
+            self._is_in_sync = True
+            if self.is_writable:
                 # The file has its own changes already.
                 changes = [change for change in changes if change.table in OPERATOR_TABLES]
             if changes:
                 super()._commit(changes)
             self._share_actions()
 
-    def _create_topic(self) -> None:
-        if not self._has_topic:
-            self._changelog.create_topic()
-            self._has_topic = True
-
     def _rebuild(self) -> None:
         """Replace the contents of the file by those of the changelog; readers see the old ones until then."""
-        self._is_in_sync = self._has_topic = False
+        self._is_in_sync = False
+        self._changelog.create_topic()
         # The transaction starts after reading, so that no other writer of the file waits for Kafka.
         changes = self._changelog.read_all()
         with transaction(self._database) as database:
@@ -74,14 +66,7 @@ class ReplicatedStore(IncidentStore):
                 shared = " WHERE is_shared = 1" if table in OPERATOR_TABLES else ""
                 database.execute(f"DELETE FROM {table}{shared}")
             apply(database, changes)
-        self._is_in_sync = self._has_topic = True
-
-    def _read_changes(self) -> list[RowChange]:
-        try:
-            return self._changelog.read_new()
-        except ReplicationError:
-            self._is_in_sync = self._has_topic = False
-            raise
+        self._is_in_sync = True
 
     def _share_actions(self) -> None:
         actions = unshared_actions(self._database)
@@ -94,7 +79,7 @@ class ReplicatedStore(IncidentStore):
             store_actions(database, unchanged, is_shared=True)
 
     def _commit(self, changes: Sequence[RowChange]) -> None:
-        if not self._is_writer:
+        if not self.is_writable:
             raise ReplicationError("another Warren writes incidents")
         try:
             self._changelog.write(changes)

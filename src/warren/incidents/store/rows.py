@@ -2,20 +2,19 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
+from msgspec import Struct
 
-from warren.incidents.model import NO_RESULT, Incident, Notification, StormStatus
+from warren.incidents.model import NO_RESULT, Incident, Notification, Storm, StormStatus
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
-from warren.incidents.storms import Storm
 from warren.snapshot.status import GroupStatus
 
-Model = TypeVar("Model")
+Model = TypeVar("Model", bound=Struct)
 
-TABLE_OF: dict[type, str] = {
+TABLE_OF: dict[type[Struct], str] = {
     Incident: "incidents",
     Notification: "letters",
     Storm: "storms",
@@ -46,10 +45,8 @@ _JOINED_FIELDS = {
 }
 """Fields of an incident that are stored with its acknowledgement."""
 _JOIN = "LEFT JOIN acknowledgements ON incident = id AND withdrawn_ms IS NULL"
-_FIELDS: dict[type, dict[str, str]] = {
-    model: {
-        _COLUMN_OF.get(each.name, each.name): each.name for each in fields(model) if each.name not in _JOINED_FIELDS
-    }
+_FIELDS: dict[type[Struct], dict[str, str]] = {
+    model: {_COLUMN_OF.get(name, name): name for name in model.__struct_fields__ if name not in _JOINED_FIELDS}
     for model in TABLE_OF
 }
 """By type the field that each column stores; the first column is the key of the table."""
@@ -59,8 +56,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
+class RowChange(Struct, frozen=True):
     """The new row of a key in a table; None to delete it."""
 
     table: str
@@ -76,7 +72,7 @@ def to_change(value: Incident | Notification | Storm | OperatorAction, *, is_sha
     return RowChange(table, next(iter(row.values())), row | shared)
 
 
-def to_row(value: object) -> dict[str, Any]:
+def to_row(value: Struct) -> dict[str, Any]:
     """A value as it is stored."""
     columns = _FIELDS[type(value)]
     row = {column: getattr(value, name) for column, name in columns.items()}

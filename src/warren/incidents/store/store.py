@@ -5,16 +5,17 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from warren.errors import WarrenError
-from warren.incidents.model import Event, Incident, Notification
+from warren.incidents.evaluation import StormUpdate
+from warren.incidents.model import Event, Incident, Notification, Storm
 from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
 from warren.incidents.store.rows import COLUMNS, IS_PENDING, RowChange, apply, read, to_change
-from warren.incidents.storms import Storm, StormUpdate
 from warren.snapshot.status import GroupStatus
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class IncidentStore:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE
         self._lock = threading.RLock()
+        self.is_writable = True
+        """Whether this Warren may write, as far as the store knows."""
         try:
             self._database = open_database(data_dir)
         except sqlite3.OperationalError as error:
@@ -150,7 +153,7 @@ class IncidentStore:
         with self._lock:
             stored = read(self._database, Notification, "WHERE key = ?", [key])
             if stored:
-                self._commit([to_change(replace(stored[0], **changes))])  # type: ignore[arg-type]
+                self._commit([to_change(replace(stored[0], **changes))])
 
     def next_attempt_ms(self, notifier: str) -> int | None:
         """When the first pending notification of a notifier may be sent."""
@@ -163,11 +166,6 @@ class IncidentStore:
         """Record whether this Warren notifies, for other processes to read."""
         with self._lock:
             self._database.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether this Warren may write, as far as the store knows."""
-        return True
 
     def take_over(self) -> None:
         """Become the only writer."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from warren.config import Notifier
 from warren.incidents.model import Event, Notification
 from warren.notify.senders.sender import HttpClientSender
 from warren.notify.summary import link_to, summarize
@@ -24,11 +23,6 @@ _SEVERITIES = {"ERR": "critical", "WARN": "warning"}
 class AlertmanagerSender(HttpClientSender):
     """Keeps one alert per incident alive, and ends it with the incident."""
 
-    def __init__(self, notifier: Notifier, external_url: str | None) -> None:
-        super().__init__(notifier, external_url)
-        assert notifier.url_open is not None
-        self._url = notifier.url_open.rstrip("/").removesuffix(PATH) + PATH
-
     def send(self, notification: Notification) -> None:
         """Send a notification as an alert; reports on healthy groups are not alerts, and are dropped."""
         if notification.event is Event.REPORT:
@@ -40,7 +34,8 @@ class AlertmanagerSender(HttpClientSender):
             "endsAt": _to_rfc3339(self._end_s(notification)),
             "generatorURL": link_to(notification, self._external_url),
         }
-        self._client.send("POST", self._url, json.dumps([alert], ensure_ascii=False).encode())
+        url = self._url.rstrip("/").removesuffix(PATH) + PATH
+        self._client.send("POST", url, json.dumps([alert], ensure_ascii=False).encode())
 
     def _end_s(self, notification: Notification) -> float:
         if notification.event is Event.CLOSE:
@@ -48,8 +43,7 @@ class AlertmanagerSender(HttpClientSender):
             return max(notification.due_ms, notification.opened_ms + 1) / 1000
         if self._notifier.send_once:
             return time.time() + SEND_ONCE_LIFETIME_S
-        interval_s = self._notifier.send_interval or self._notifier.interval
-        return time.time() + max(MISSED_REMINDERS * interval_s, MIN_LIFETIME_S)
+        return time.time() + max(MISSED_REMINDERS * self._notifier.send_interval_ms / 1000, MIN_LIFETIME_S)
 
 
 def _labels(notification: Notification, extras: Mapping[str, str]) -> dict[str, str]:

@@ -16,9 +16,8 @@ class HttpSender(HttpClientSender):
 
     def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
         super().__init__(notifier, external_url)
-        assert notifier.url_open is not None
-        self._url_open = inline_template(notifier.url_open, notifier, "url-open")
-        self._url_close = inline_template(notifier.url_close or notifier.url_open, notifier, "url-close")
+        self._url_open = inline_template(self._url, notifier, "url-open")
+        self._url_close = inline_template(notifier.url_close or self._url, notifier, "url-close")
 
     def send(self, notification: Notification) -> None:
         """Send a notification as a request."""

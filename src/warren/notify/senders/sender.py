@@ -32,6 +32,7 @@ class HttpClientSender(Sender):
 
     def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
         super().__init__(notifier, external_url)
+        self._url = notifier.url_open or ""
         self._client = HttpClient(notifier, {"Content-Type": "application/json"})
 
     def close(self) -> None:

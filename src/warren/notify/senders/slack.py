@@ -2,7 +2,6 @@
 
 import json
 
-from warren.config import Notifier
 from warren.delivery.http_client import HttpResponse
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
@@ -28,10 +27,6 @@ class SlackError(RefusedError):
 class SlackSender(HttpClientSender):
     """Posts to an incoming webhook; with a bot's token to a channel, and what follows in an incident to its thread."""
 
-    def __init__(self, notifier: Notifier, external_url: str | None, api: str | None = None) -> None:
-        super().__init__(notifier, external_url)
-        self._api = api or API
-
     def send(self, notification: Notification) -> str | None:
         """Post a notification; returns the position of a message that starts a thread."""
         rendered = self._templates.try_render(notification)
@@ -40,9 +35,8 @@ class SlackSender(HttpClientSender):
         else:
             message = from_template(rendered)
         if not self._notifier.token:
-            assert self._notifier.url_open is not None
             channel = {"channel": notification.channel} if notification.channel else {}
-            self._request(self._notifier.url_open, message | channel)
+            self._request(self._url, message | channel)
             return None
         # Other programs recognize a message that was sent twice by its key.
         identity = {"key": notification.token, "incident": notification.incident}
@@ -83,7 +77,7 @@ class SlackSender(HttpClientSender):
 
     def _call(self, method: str, payload: Payload) -> Payload:
         headers = {"Authorization": f"Bearer {self._notifier.token}", "Content-Type": "application/json; charset=utf-8"}
-        response = self._request(f"{self._api}/{method}", payload, headers)
+        response = self._request(f"{API}/{method}", payload, headers)
         try:
             answer = response.json()
         except ValueError:

@@ -4,7 +4,6 @@ import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from gotemplate import TemplateError
 from warren.config import Notifier
@@ -14,11 +13,8 @@ from warren.notify.templates import go, jinja
 log = logging.getLogger(__name__)
 
 
-class Template(Protocol):
-    """A parsed template in any language."""
-
-    def render(self, notification: Notification) -> str:
-        """Render a notification; a TemplateError says why it fails."""
+Template = go.GoTemplate | jinja.JinjaTemplate
+"""A parsed template."""
 
 
 @dataclass(frozen=True, slots=True)

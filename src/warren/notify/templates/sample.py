@@ -1,8 +1,6 @@
 """Sample notifications, to try templates and receivers with."""
 
-from dataclasses import replace
-
-from msgspec import structs
+from msgspec.structs import asdict, replace
 
 from warren.domain.status import Status
 from warren.incidents.model import Event, Notification, StormGroup, StormStatus
@@ -20,7 +18,7 @@ def sample_notification(notifier: str, event: Event, incident: str = SAMPLE_ID) 
     bad = [_partition("payments", 3, Status.STALL, 45_000), _partition("orders", 0, Status.WARN, 1_200)]
     result = GroupStatus(cluster, group, Status.ERR.name, 1.0, bad, 12, maxlag=bad[0], totallag=46_200)
     if event is Event.CLOSE:
-        result = structs.replace(result, status=Status.OK.name, partitions=[], maxlag=None, totallag=0)
+        result = replace(result, status=Status.OK.name, partitions=[], maxlag=None, totallag=0)
     return Notification(
         f"{incident}/{notifier}/{sequence}",
         notifier,
@@ -42,7 +40,7 @@ def sample_storm(notifier: str, event: Event, incident: str = SAMPLE_ID) -> Noti
     group = f"{STORM_COUNT} groups"
     groups = [StormGroup(f"sample-group-{index}", "ERR", 46_200 - index, 2) for index in range(1, STORM_LISTED + 1)]
     totals = {"group": group, "totallag": 1_700_000, "partition_count": 12 * STORM_COUNT}
-    result = StormStatus(**structs.asdict(notification.result) | totals, groups=groups, group_count=STORM_COUNT)
+    result = StormStatus(**asdict(notification.result) | totals, groups=groups, group_count=STORM_COUNT)
     return replace(notification, group=group, result=result)
 
 
