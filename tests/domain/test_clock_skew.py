@@ -17,13 +17,13 @@ YEAR_9999 = 253_402_300_799_000
         ("a commit between the samples", [105_000], 0, 0),
         ("a commit right at the first sample", [100_000], 0, 0),
         ("a commit right at the second sample", [110_000], 0, 0),
-        ("a clock that is ahead", [110_700, 104_000], 700, 0),
+        ("a clock that is ahead", [110_700, 110_000], 700 + 9_800 // 2, 0),
         ("a commit that took a while to be replicated", [99_600], 0, 0),
-        ("a clock that is behind", [98_900, 104_000], -600, 0),
+        ("a clock that is behind", [98_900, 104_000], -3_300, 0),
         ("one group from the future", [105_000, 106_000, YEAR_9999], 0, 1),
         ("one group from the past", [105_000, 106_000, 5], 0, 1),
         ("one against one: the one nearer to our clock", [106_000, 106_000 + 600_000], 0, 1),
-        ("all ten minutes ahead but one", [705_000, 706_000, 105_000], 595_000 + 1_000, 1),
+        ("all ten minutes ahead but one", [705_000, 706_000, 105_000], 600_750, 1),
         ("the largest number there is", [2**63 - 1, 105_000], 0, 1),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -66,4 +66,7 @@ def test_a_commit_is_never_moved_out_of_the_samples_it_appeared_between() -> Non
     skew = np.array([0, 600_000, 0, 0, 0, 0])
     first, last = np.full(6, FROM), np.full(6, TO)
     expected = [105_000, 105_000, TO + TOLERANCE_MS, TO + TOLERANCE_MS, FROM - MAX_COMMIT_DELAY_MS, TO + TOLERANCE_MS]
-    assert to_our_clock(times, skew, first, last).tolist() == expected
+    moved, error = to_our_clock(times, skew, np.full(6, 7), first, last)
+    assert moved.tolist() == expected
+    assert (error == 7).tolist() == [True, True, False, False, False, True]
+    assert error.max() > YEAR_9999

@@ -41,7 +41,9 @@ def test_only_the_groups_of_a_partition_that_cannot_be_read_are_unknown() -> Non
 
 def test_the_times_of_commits_are_corrected_by_the_clock_of_their_partition() -> None:
     second = offsets_log_id(1, 3)
-    logs = OffsetsLogs([OffsetsLog(0, 100, NOW, NOW, skew_ms=50), OffsetsLog(second, 100, NOW, NOW, skew_ms=-7)])
+    logs = OffsetsLogs([OffsetsLog(0, 100, NOW, NOW, 50, 20), OffsetsLog(second, 100, NOW, NOW, skew_ms=-7)])
     ids = np.array([0, second, 5, 0], np.int32)
     times = np.array([9_050, 9_050, 9_050, NOW + 900_000])
-    assert logs.commit_times(ids, times).tolist() == [9_000, 9_057, 9_050, NOW + 500]
+    moved, error = logs.commit_times(ids, times)
+    assert moved.tolist() == [9_000, 9_057, 9_050, NOW + 500]
+    assert (error[:3].tolist(), error[3] > NOW) == ([20, 0, 0], True)

@@ -21,6 +21,11 @@ NOW = 100 * HOUR
             [5 * MINUTE, 4 * MINUTE + 30_000, 4 * MINUTE, 0],
             [5 * MINUTE, 4 * MINUTE, 0],
         ),
+        (
+            "the last one before a gap",
+            [35 * MINUTE, 34 * MINUTE, 33 * MINUTE, 32 * MINUTE, 10_000, 0],
+            [35 * MINUTE, 32 * MINUTE, 10_000, 0],
+        ),
         ("older than a day", [25 * HOUR, 24 * HOUR, 0], [24 * HOUR, 0]),
         ("the newest however old it is", [50 * HOUR, 49 * HOUR], [49 * HOUR]),
         ("a sample from our future", [10_000, 0, -5_000], [10_000, 0, -5_000]),

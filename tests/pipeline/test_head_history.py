@@ -15,6 +15,8 @@ from warren.pipeline.schemas import OWNERS, REJECTS, SEEDS
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket, new_rows
 
 TRIGGER = 10_000
+MAX_GAP_MS = 60_000
+NONE = np.zeros(1, np.int64)
 TWO = (PlannedCluster("one", is_judged=True), PlannedCluster("two", is_judged=True))
 ALL = np.arange(4)
 """The rows below: one/t/0, one/t/1, one/u/0, two/t/0."""
@@ -59,7 +61,7 @@ def test_no_history(cycles: Rehearsal) -> None:
     assert nothing.newest(ALL)[0].tolist() == [UNKNOWN] * 4
     recent, is_whole = nothing.recent(ALL, "one", NOW)
     assert (recent.tolist(), is_whole.tolist()) == ([UNKNOWN] * 4, [False] * 4)
-    lag, low, high = nothing.lags(ALL, "one", ALL, ALL + NOW)
+    lag, low, high = nothing.lags(ALL, "one", ALL, ALL + NOW, NONE, MAX_GAP_MS)
     assert lag.tolist() == low.tolist() == high.tolist() == [UNKNOWN] * 4
 
 
@@ -112,7 +114,7 @@ def test_the_old_heads_of_a_topic_that_was_made_again_say_nothing(cycles: Rehear
     found = history(cycles, looks, ids=[{"t": "old"}, {"t": "new"}])
     assert found.at(0, ALL).tolist() == [UNKNOWN, UNKNOWN, 7, UNKNOWN]
     assert found.newest(ALL)[0].tolist() == [5, UNKNOWN, 7, 9]
-    lag, _, _ = found.lags(ALL[:1], "one", np.array([3]), np.array([NOW + 5_000]))
+    lag, _, _ = found.lags(ALL[:1], "one", np.array([3]), np.array([NOW + 5_000]), NONE, MAX_GAP_MS)
     assert lag.tolist() == [UNKNOWN]
 
 
@@ -132,7 +134,7 @@ def test_the_lag_of_a_commit_is_bounded_by_the_samples_around_it(
     cycles: Rehearsal, name: str, time_ms: int, expected: tuple[int, int, int]
 ) -> None:
     found = history(cycles, [heads([100, 0]), heads([200, 0]), heads([400, 0])])
-    lag, low, high = found.lags(ALL[:1], "one", np.array([50]), np.array([time_ms]))
+    lag, low, high = found.lags(ALL[:1], "one", np.array([50]), np.array([time_ms]), NONE, MAX_GAP_MS)
     assert (int(lag[0]), int(low[0]), int(high[0])) == expected, name
 
 
@@ -140,7 +142,7 @@ def test_many_commits_at_once_have_each_their_own_lag(cycles: Rehearsal) -> None
     found = history(cycles, [heads([100, 1_000]), heads([200, 2_000]), heads([300, UNKNOWN])])
     rows = np.array([1, 0, 1, 0, 2])
     times = NOW + np.array([5_000, 15_000, 15_000, 0, 5_000])
-    lag, low, high = found.lags(rows, "one", np.array([500, 200, 500, 100, 7]), times)
+    lag, low, high = found.lags(rows, "one", np.array([500, 200, 500, 100, 7]), times, NONE, MAX_GAP_MS)
     assert lag.tolist() == [1_000, 50, UNKNOWN, 0, 0]
     assert low.tolist() == [500, 0, UNKNOWN, 0, 0]
     assert high.tolist() == [1_500, 100, UNKNOWN, 0, 0]
@@ -151,7 +153,7 @@ def test_a_commit_within_a_look_is_bounded_by_the_looks_around_that(cycles: Rehe
     slow = cycles.heads[1]
     cycles.heads[1] = type(slow)(slow.heads, slow.layout, {"one": (NOW + 8_000, NOW + 12_000)})
     found = loaded(cycles)
-    lag, low, high = found.lags(ALL[:1], "one", np.array([50]), np.array([NOW + 10_000]))
+    lag, low, high = found.lags(ALL[:1], "one", np.array([50]), np.array([NOW + 10_000]), NONE, MAX_GAP_MS)
     assert (lag.tolist(), low.tolist(), high.tolist()) == ([150], [50], [250])
 
 

@@ -98,9 +98,9 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
     logs = (OffsetsLog(0, 0, 0, 0),)
     assert planner.clusters(before, seen, reads, topics, NOW) == (
         # Gone as the list says, made again after the list before it.
-        PlannedCluster("a", True, False, 200_000, lost, (("new", 0),), logs, has_new_filters=True),
-        PlannedCluster("b", True, True, 200_000, logs=logs, has_new_filters=True),
-        PlannedCluster("c", False, False, 200_000, has_new_filters=True),
+        PlannedCluster("a", True, False, 200_000, 120_000, lost, (("new", 0),), logs, has_new_filters=True),
+        PlannedCluster("b", True, True, 200_000, 120_000, logs=logs, has_new_filters=True),
+        PlannedCluster("c", False, False, 200_000, 120_000, has_new_filters=True),
     )
 
 
@@ -116,11 +116,11 @@ def test_offsets_partitions_are_planned_with_their_times(tmp_path: Path) -> None
     seen["c"].ends["z"] = {2: PartitionEnds(5, 30, 30)}
     reads = admit(planner.reads(before, seen, NOW), 1_000)
     [planned] = planner.clusters(before, seen, reads, {"c": ()}, NOW)
-    first, now, skew = NOW - 10_000, NOW - 100, -50
+    first, now, skew = NOW - 10_000, NOW - 100, (-60, 10)
     assert planned.logs == (
-        OffsetsLog(0, first, NOW - 90, now, skew),
-        OffsetsLog(1, away.seen_until_ms, NOW - 90, away.seen_until_ms, skew, away.seen_until_ms, NOW - 10),
-        OffsetsLog(3, first, NOW - 90, now, skew, None, 5, NOW - 500),
+        OffsetsLog(0, first, NOW - 90, now, *skew),
+        OffsetsLog(1, away.seen_until_ms, NOW - 90, away.seen_until_ms, *skew, away.seen_until_ms, NOW - 10),
+        OffsetsLog(3, first, NOW - 90, now, *skew, None, 5, NOW - 500),
         OffsetsLog(2**20 + 2, 0, NOW - 90, now),
     )
 

@@ -32,8 +32,13 @@ class ClockSkew:
 
     @property
     def ms(self) -> int:
-        """The smallest correction within the bounds: 0 unless the commits contradict it."""
-        return min(max(self.low, 0), self.high)
+        """The correction: none unless the commits demand one."""
+        return 0 if self.low <= 0 <= self.high else (self.low + self.high) // 2
+
+    @property
+    def error_ms(self) -> int:
+        """How far off the correction may be."""
+        return 0 if self.low <= 0 <= self.high else (self.high - self.low + 1) // 2
 
     def followed_by(self, observed: "ClockSkew") -> "ClockSkew":
         """The skew after another observation; one that contradicts this one replaces it."""
@@ -52,11 +57,15 @@ def observe_skew(times_ms: Ints, from_ms: int, to_ms: int) -> tuple[ClockSkew, i
     last = np.searchsorted(times, times + (to_ms - from_ms), side="right") - 1
     low, high = times[last] - to_ms, times - from_ms
     agreeing = last - np.arange(times.size) + 1
-    best = np.lexsort((np.abs(np.clip(0, low, high)), -agreeing))[0]
+    best = np.lexsort((np.abs(low + high), -agreeing))[0]
     return ClockSkew(int(low[best]), int(high[best])), int(times.size - agreeing[best])
 
 
-def to_our_clock(times_ms: Ints, skew_ms: Ints, from_ms: Ints, to_ms: Ints) -> Ints:
-    """The times of commits by our clock; one that contradicts the samples it appeared between is moved to them."""
+def to_our_clock(times_ms: Ints, skew_ms: Ints, error_ms: Ints, from_ms: Ints, to_ms: Ints) -> tuple[Ints, Ints]:
+    """The times of commits by our clock, and how far off each may be.
+
+    A time that contradicts the samples between which the commit appeared is moved to them, and may be off by any time.
+    """
     times = np.clip(times_ms, 0, _MAX_TIME_MS) - skew_ms
-    return np.asarray(np.clip(times, from_ms - MAX_COMMIT_DELAY_MS, to_ms + TOLERANCE_MS))
+    plausible = np.clip(times, from_ms - MAX_COMMIT_DELAY_MS, to_ms + TOLERANCE_MS)
+    return plausible, np.where(times == plausible, error_ms, _MAX_TIME_MS)

@@ -45,6 +45,7 @@ class OffsetsLog:
     read_to_ms: int
     seen_until_ms: int
     skew_ms: int = 0
+    skew_error_ms: int = 0
     unknown_since_ms: int | None = None
     away_from_ms: int | None = None
     away_to_ms: int | None = None
@@ -65,10 +66,11 @@ class OffsetsLogs:
         is_known = np.append(self._ids, NO_LOG)[index] == ids
         return known[np.where(is_known, index, -1)]
 
-    def commit_times(self, ids: Codes, times_ms: Ints) -> Ints:
-        """The times of commits by our clock."""
+    def commit_times(self, ids: Codes, times_ms: Ints) -> tuple[Ints, Ints]:
+        """The times of commits by our clock, and how far off each may be."""
         first, last = self._take("read_from_ms", ids, NEVER // 2), self._take("read_to_ms", ids, -NEVER // 2)
-        return to_our_clock(times_ms, self._take("skew_ms", ids, 0), first, last)
+        skew, error = self._take("skew_ms", ids, 0), self._take("skew_error_ms", ids, 0)
+        return to_our_clock(times_ms, skew, error, first, last)
 
     def unknown_since(self, ids: Codes) -> Ints:
         """Since when the groups that commit to each log are unknown; UNKNOWN if they are not."""

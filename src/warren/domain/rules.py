@@ -191,9 +191,10 @@ def is_stalled(partitions: Partitions) -> Bools:
     return np.asarray(np.all((offset == offset[:, -1:]) | ~is_filled(partitions.windows), axis=1))
 
 
-def has_one_known_lag(partitions: Partitions) -> Bools:
-    """One lag is no trend."""
-    return np.asarray(partitions.known_lags < 2)
+def has_few_known_lags(partitions: Partitions) -> Bools:
+    """One lag is no trend, and neither are a few lags of a window that has mostly unknown ones."""
+    known = partitions.known_lags
+    return np.asarray((known < 2) | (2 * known < partitions.windows.count))
 
 
 def has_lag_fallen(partitions: Partitions) -> Bools:
@@ -237,7 +238,7 @@ LADDER = (
     Rung(has_no_known_lag, Reason.TOO_LITTLE_KNOWN),
     Rung(was_caught_up, Reason.WAS_CAUGHT_UP),
     Rung(is_stalled, Reason.STALLED, Status.STALL),
-    Rung(has_one_known_lag, Reason.TOO_LITTLE_KNOWN),
+    Rung(has_few_known_lags, Reason.TOO_LITTLE_KNOWN),
     Rung(has_lag_fallen, Reason.LAG_FELL),
     Rung(has_lag_risen, Reason.FALLING_BEHIND, Status.WARN),
     Rung(is_left, Reason.LAG_STEADY),

@@ -22,12 +22,12 @@ def locate_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
             to_codes(commits["partition"]),
             may_add=(topic >= 0) & ~to_bools(commits["is_tombstone"]),
         )
-        bucket.commit_times = to_ints(commits["time_ms"]).copy()
-        log = to_codes(commits["log"])
+        time_ms, log = to_ints(commits["time_ms"]), to_codes(commits["log"])
+        bucket.commit_times, bucket.commit_errors = np.zeros((2, time_ms.size), dtype=np.int64)
         for number in np.unique(cluster):
             own = np.flatnonzero(cluster == number)
             logs = inputs.plan.clusters[int(number)].offsets_logs()
-            bucket.commit_times[own] = logs.commit_times(log[own], bucket.commit_times[own])
+            bucket.commit_times[own], bucket.commit_errors[own] = logs.commit_times(log[own], time_ms[own])
     return bucket
 
 
@@ -79,7 +79,8 @@ def append_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         for number, cluster in enumerate(plan.clusters):
             own = np.flatnonzero(rows.cluster[row] == number)
             if own.size:
-                lags[:, own] = heads.lags(row[own], cluster.name, offset[own], time_ms[own])
+                times = (time_ms[own], bucket.commit_errors[index[own]])
+                lags[:, own] = heads.lags(row[own], cluster.name, offset[own], *times, cluster.max_gap_ms)
     rows.windows = append(rows.windows, Commits(row, offset, time_ms, order[index], *lags), plan.min_distance_ms)
     has_commit = rows.windows.count > 0
     rows.committed_offset[has_commit] = rows.windows.offset[has_commit, -1]
@@ -93,6 +94,7 @@ def _barriers(bucket: WorkingBucket, inputs: BucketInputs, order: Ints, is_tombs
     np.maximum.at(barrier, bucket.commit_rows[of_partition], order[of_partition] + 1)
     of_group = np.flatnonzero(is_tombstone & (to_ints(inputs.commits["partition"]) < 0))
     if of_group.size:
+        of_group = of_group[np.argsort(order[of_group], kind="stable")]  # the newest is the last one
         group = bucket.groups.find(to_array(inputs.commits["group"]))[of_group]
         keys = bucket.group_keys(to_codes(inputs.commits["cluster"])[of_group], group)
         row_keys = bucket.group_keys()

@@ -22,10 +22,15 @@ def clock_step(before: Manifest, now: ClockReading) -> int:
     """How far the wall clock was set since the last manifest; after a reboot only a step back can be told."""
     if not before.now_ms:
         return 0
-    if before.boot_id != now.boot_id:
+    if not is_comparable(before, now):
         return min(now.wall_ms - before.now_ms, 0)
     step_ms = now.offset_ms - (before.now_ms - before.steady_ms)
     return step_ms if abs(step_ms) > TOLERANCE_MS else 0
+
+
+def is_comparable(before: Manifest, now: ClockReading) -> bool:
+    """Whether the steady clock has counted the time since the last manifest."""
+    return before.boot_id == now.boot_id
 
 
 def with_wall_times(samples: Mapping[str, ClusterSample], offset_ms: int) -> dict[str, ClusterSample]:
@@ -43,7 +48,7 @@ def _with_wall_times(sample: ClusterSample, offset_ms: int) -> ClusterSample:
     )
 
 
-def moved(before: Manifest, step_ms: int) -> Manifest:
+def moved(before: Manifest, now: ClockReading, step_ms: int) -> Manifest:
     """The last manifest as if the clock had always been what it is now.
 
     A step forward may also be time that passed while the machine stood still and its steady clock with it. So the times
@@ -58,7 +63,10 @@ def moved(before: Manifest, step_ms: int) -> Manifest:
     return structs.replace(
         before,
         heads=tuple(_moved_sample(sample, step_ms) for sample in before.heads),
-        clusters={name: _moved_cluster(state, step_ms) for name, state in before.clusters.items()},
+        clusters={
+            name: _moved_cluster(state, step_ms, is_exact=is_comparable(before, now))
+            for name, state in before.clusters.items()
+        },
     )
 
 
@@ -67,13 +75,14 @@ def _moved_sample(sample: HeadSample, step_ms: int) -> HeadSample:
     return structs.replace(sample, taken_ms=taken_ms)
 
 
-def _moved_cluster(state: ClusterState, step_ms: int) -> ClusterState:
-    sources = {
-        topic: structs.replace(
-            source, positions={p: _moved_position(at, step_ms) for p, at in source.positions.items()}
-        )
-        for topic, source in state.sources.items()
-    }
+def _moved_cluster(state: ClusterState, step_ms: int, *, is_exact: bool) -> ClusterState:
+    sources = {}
+    for topic, source in state.sources.items():
+        positions = {
+            partition: _moved_position(position, step_ms) if is_exact else _unseen(position)
+            for partition, position in source.positions.items()
+        }
+        sources[topic] = structs.replace(source, positions=positions)
     return structs.replace(
         state,
         unknown_since_ms=_add(state.unknown_since_ms, step_ms),
@@ -88,6 +97,11 @@ def _moved_position(position: Position, step_ms: int) -> Position:
     moved_times = {name: _add(getattr(position, name), step_ms) for name in times}
     skew = None if position.skew is None else (position.skew[0] - step_ms, position.skew[1] - step_ms)
     return structs.replace(position, **moved_times, skew=skew)
+
+
+def _unseen(position: Position) -> Position:
+    """A position of which no time is known any more."""
+    return Position(position.next_offset, position.stable_end, position.end)
 
 
 def _add(time_ms: int | None, step_ms: int) -> int | None:

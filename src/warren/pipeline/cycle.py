@@ -141,7 +141,7 @@ class Cycles:
         step_ms, now_ms = clock_step(self.manifest, now), now.wall_ms
         if step_ms:
             log.warning("the clock of this machine was set by %+.1f s; the state moves with it", step_ms / 1000)
-        before = moved(self.manifest, step_ms)
+        before = moved(self.manifest, now, step_ms)
         answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
         answered = with_wall_times(answered, now.offset_ms)
         reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)

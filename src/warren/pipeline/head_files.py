@@ -1,5 +1,6 @@
 """The files of head samples: one per cycle for all clusters, and a layout whenever topics change."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -61,14 +62,17 @@ def thin_history(history: Sequence[HeadSample], now_ms: int) -> tuple[HeadSample
 
 
 def keep_samples(times_ms: Sequence[int], now_ms: int) -> list[int]:
-    """The indexes of the samples to keep, given their times, oldest first; the newest is always among them."""
+    """The indexes of the samples to keep, given their times, oldest first.
+
+    The newest is always among them. So is the last one before a gap: what it says holds until sampling went on.
+    """
     kept: list[int] = []
-    for index, time_ms in enumerate(times_ms):
-        spacing = next((gap for age, gap in TIERS_MS if now_ms - time_ms <= age), None)
-        is_apart = spacing is not None and (not kept or time_ms - times_ms[kept[-1]] >= spacing)
-        if is_apart or index == len(times_ms) - 1:
+    for index, time_ms in enumerate(times_ms[:-1]):
+        spacing = next((gap for age, gap in TIERS_MS if now_ms - time_ms <= age), math.inf)
+        is_apart = spacing < math.inf and (not kept or time_ms - times_ms[kept[-1]] >= spacing)
+        if is_apart or times_ms[index + 1] - time_ms > spacing:
             kept.append(index)
-    return kept
+    return [*kept, len(times_ms) - 1] if times_ms else []
 
 
 def changed_topics(before: Sequence[Topic], now: Sequence[Topic]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -152,20 +152,27 @@ class RowHeads:
         is_known = (lowest != UNKNOWN) & (newest != UNKNOWN)
         return np.where(is_known, np.minimum(lowest, newest), lowest), is_complete
 
-    def lags(self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints) -> tuple[Ints, Ints, Ints]:
-        """The lag of commits of one cluster and its bounds; the times are of our clock."""
+    def lags(
+        self, rows: Ints, cluster: str, offset: Ints, time_ms: Ints, error_ms: Ints, max_gap_ms: int
+    ) -> tuple[Ints, Ints, Ints]:
+        """The lag of commits of one cluster and its bounds; UNKNOWN where the samples around it are too far apart.
+
+        `error_ms` is how far off each time may be.
+        """
         covering, started, ended = self.times(cluster)
         if not covering:
             unknown = np.full(rows.size, UNKNOWN, dtype=np.int64)
             return unknown, unknown.copy(), unknown.copy()
         # Commits were read up to an end that was fixed before the newest sample, so none is younger than it.
-        time_ms = np.minimum(time_ms, started[-1])
-        before = np.searchsorted(ended, time_ms, side="right") - 1
-        after = np.searchsorted(started, time_ms, side="left")
+        latest_ms = np.minimum(time_ms + error_ms, started[-1])
+        time_ms = np.minimum(time_ms, latest_ms)
+        before = np.searchsorted(ended, time_ms - error_ms, side="right") - 1
+        after = np.searchsorted(started, latest_ms, side="left")
         before_head, after_head = np.full((2, rows.size), UNKNOWN, dtype=np.int64)
         for index, heads in ((before, before_head), (after, after_head)):
             for sample in np.unique(index[index >= 0]):
                 commits = np.flatnonzero(index == sample)
                 heads[commits] = self.at(covering[int(sample)], rows[commits])
         before_ms = np.where(before >= 0, ended[np.maximum(before, 0)], 0)
+        after_head[started[after] - before_ms > max_gap_ms] = UNKNOWN
         return lag_bounds(offset, time_ms, before_ms, before_head, started[after], after_head)

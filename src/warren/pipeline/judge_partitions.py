@@ -59,8 +59,8 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     last_status, last_reason = rows.status[judged], rows.reason[judged]
     waits = verdicts.reason == Reason.TAIL_IN_DOUBT
     bucket.unverified_rows = judged[waits]
-    # Where a verdict waits for its tail, a last verdict that was bad stands; one that was OK is OK still.
-    stands = waits & (last_status != Status.OK)
+    # Where nothing can be told now, a last verdict that was bad stands; one that was OK is OK still.
+    stands = (waits | (verdicts.reason == Reason.TOO_LITTLE_KNOWN)) & (last_status != Status.OK)
     verdicts.status[stands], verdicts.reason[stands] = last_status[stands], last_reason[stands]
 
     has_changed = (last_status != verdicts.status) | (last_reason == Reason.NOT_JUDGED)

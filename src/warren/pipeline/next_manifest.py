@@ -111,9 +111,9 @@ def _with_skews(read: TopicRead, observed: Mapping[int, ClockSkew]) -> Source:
     return replace(read.after, positions=positions)
 
 
-def skew_of(position: Position | None) -> int:
+def skew_of(position: Position | None) -> ClockSkew:
     """How far the clock of an offsets partition's leader is ahead of ours, as far as it is known."""
-    return ClockSkew(*position.skew).ms if position and position.skew else 0
+    return ClockSkew(*position.skew) if position and position.skew else ClockSkew(0, 0)
 
 
 def add_rejects(

@@ -24,6 +24,8 @@ class PlannedCluster:
     """Whether its offsets topic is another log now, so that its windows start over."""
     recent_ms: int = 100_000
     """How far back a head counts as recent: as long as Burrow's ring of head samples."""
+    max_gap_ms: int = 60_000
+    """How far apart two samples may be for the head between them to be known."""
     deleted_topics: tuple[tuple[str, int], ...] = ()
     """Topics that were deleted, created again or not, and when: commits from before do not count."""
     verified_tails: tuple[tuple[str, int], ...] = ()

@@ -25,6 +25,9 @@ from warren.sources.offsets_topic import offsets_topics, starts_latest
 
 Samples = Mapping[str, ClusterSample]
 
+MAX_GAP_TRIGGERS = 6
+"""After how many missed samples the heads in between are no longer known."""
+
 
 class Planner:
     """Plans the cycles of one configuration."""
@@ -86,7 +89,8 @@ class Planner:
         for name in self.names:
             state, sample = state_of(before, name), answered.get(name)
             own = [read for read in reads if read.cluster == name]
-            recent_s = self.config.storage.intervals * max(self.config.clusters[name].offset_refresh, self.trigger_s)
+            every_s = max(self.config.clusters[name].offset_refresh, self.trigger_s)
+            recent_s = self.config.storage.intervals * every_s
             # The list of topics is older than the sample: later commits are to a topic of that name created since.
             deleted, recreated = changed_topics(topics[name], sample.topics) if sample else ((), ())
             deleted_topics = [(topic, sample.topics_at_ms if sample else 0) for topic in deleted]
@@ -97,6 +101,7 @@ class Planner:
                     is_judged=sample is not None and not any(read.is_catching_up for read in own),
                     is_restarted=any(read.is_another_log for read in own),
                     recent_ms=round(recent_s * 1000),
+                    max_gap_ms=round(MAX_GAP_TRIGGERS * every_s * 1000),
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
                     logs=tuple(log for read in own for log in to_logs(read, state, now_ms)),
@@ -166,7 +171,8 @@ def to_logs(read: TopicRead, before: ClusterState, now_ms: int) -> list[OffsetsL
             read_from_ms=known[partition].seen_until_ms if partition in known else 0,
             read_to_ms=read.sampled_ms[1],
             seen_until_ms=position.seen_until_ms,
-            skew_ms=skew_of(known.get(partition)),
+            skew_ms=skew_of(known.get(partition)).ms,
+            skew_error_ms=skew_of(known.get(partition)).error_ms,
             unknown_since_ms=unknown_since(position, now_ms),
             away_from_ms=position.away_from_ms,
             away_to_ms=position.away_to_ms,

@@ -131,6 +131,8 @@ class WorkingBucket:
     """The row of each commit of the inputs; -1 for commits that do not count and for tombstones of groups."""
     commit_times: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The time of each commit of the inputs, by our clock."""
+    commit_errors: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """How far off each of these times may be."""
     is_sorted: bool = True
     renewed_deletions: tuple[str, ...] = ()
     """The ids of deletions whose groups have committed again."""

@@ -1,0 +1,307 @@
+"""A Kafka without servers, in simulated time, whose groups are in a state that is known for certain.
+
+Clocks, leaders and transactions misbehave as told. `Cycles` run on it as they are; only Spark and the sampler are
+replaced.
+"""
+
+import copy
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tests.kit.plans import Record, judge_in_process, raw
+from tests.kit.records import commit_key, commit_value
+from warren.clock import ClockReading
+from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.config.pipeline import Storage
+from warren.domain.offsets_logs import RECONNECT_MS
+from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN
+from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
+from warren.pipeline.bucket_result import BucketResult
+from warren.pipeline.cycle import Cycles
+from warren.pipeline.engine import KeepWaiting
+from warren.pipeline.flow import map_records
+from warren.pipeline.offset_ranges import TopicRead
+from warren.pipeline.plan import CyclePlan
+from warren.snapshot.manifest import Manifest
+from warren.snapshot.reader import newest_snapshot
+from warren.snapshot.store import Store
+
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+TRIGGER = 10 * SECOND
+START = 1_700_000_000_000
+BOOTED = START - 3 * DAY
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERVALS = 10
+
+
+@dataclass
+class OffsetsPartition:
+    """An offsets partition: its records, the broker that leads it, and where an open transaction begins."""
+
+    leader: int
+    records: list[tuple[bytes, bytes | None]] = field(default_factory=list)
+    held_at: int | None = None
+
+    @property
+    def end(self) -> int:
+        return len(self.records)
+
+    @property
+    def stable_end(self) -> int:
+        return self.end if self.held_at is None else self.held_at
+
+
+@dataclass
+class GroupLife:
+    """What a group does from a time on, and what an all-knowing observer says of it: the status of its partition."""
+
+    from_ms: int
+    kind: str
+    status: Status
+
+
+@dataclass
+class SimulatedGroup:
+    """A group with one partition of a topic; commits every `interval_ms`, behind the head by what its life says."""
+
+    name: str
+    topic: str
+    interval_ms: int
+    lives: list[GroupLife]
+    behind: float = 0.0
+    committed: int = 0
+    next_ms: int = 0
+    stamp: Callable[[int], int] | None = None
+    """What an old client stamps its commits with, given the true time; None if the broker stamps them."""
+
+    def life(self, now_ms: int) -> GroupLife:
+        return [self.lives[0], *(life for life in self.lives[1:] if life.from_ms <= now_ms)][-1]
+
+    def turn(self, from_ms: int, kind: str, status: Status) -> None:
+        """From a time on the group is another one."""
+        self.lives.append(GroupLife(from_ms, kind, status))
+
+    @property
+    def delay_ms(self) -> int:
+        """How long it may take until a verdict is right after the group's life has changed."""
+        return (INTERVALS + 2) * max(self.interval_ms, TRIGGER) + 3 * TRIGGER
+
+
+@dataclass
+class SimulatedTopic:
+    """A topic with one partition that grows at a steady rate, unless it has no leader."""
+
+    name: str
+    rate: float
+    id: str = "1"
+    leaderless: bool = False
+    produced: float = 0.0
+
+    @property
+    def head(self) -> int:
+        return 1_000 + int(self.produced)
+
+
+class World:
+    """The cluster, its groups, the clocks, and a Warren that watches them."""
+
+    def __init__(self, root: Path, partitions: int = 4, seed: int = 0, max_records: int = 5_000_000) -> None:
+        self.root = root
+        self.now_ms = self.start_ms = START
+        """The true time."""
+        self.wall_error_ms = 0
+        self.steady_error_ms = 0
+        self.boot_id = "boot"
+        self.broker_errors_ms = {0: 0, 1: 0, 2: 0}
+        self.partitions = [OffsetsPartition(p % 3) for p in range(partitions)]
+        self.silent_partitions: set[int] = set()
+        self.error: str | None = None
+        self.topics: dict[str, SimulatedTopic] = {}
+        self.groups: dict[str, SimulatedGroup] = {}
+        self.random = random.Random(seed)
+        self.storage = Storage(intervals=INTERVALS)
+        self.pipeline = Pipeline(buckets=2, max_records=max_records)
+        self.homes: dict[str, int] = {}
+        self.manifest: Manifest
+        self.start()
+
+    def start(self) -> None:
+        """A Warren, for the first time or once more."""
+        clusters = {"c": Cluster("c", ("a:1",))}
+        consumers = {"c": Consumer("c", "c", ("a:1",))}
+        config = Config(clusters, consumers, storage=self.storage, pipeline=self.pipeline)
+        store = Store(self.root)
+        self.cycles = Cycles(config, self, store, self.sample, lambda _: pa.table({}), clock=self.clock)
+
+    def copy(self, root: Path) -> "World":
+        """The same world in another directory, watched by a Warren that was just started."""
+        shutil.copytree(self.root, root, dirs_exist_ok=True)
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if name != "cycles":
+                setattr(other, name, copy.deepcopy(value))
+        other.root = root
+        other.start()
+        return other
+
+    # The cluster
+
+    def add(
+        self, name: str, kind: str, status: Status, interval_ms: int = TRIGGER, rate: float = 20.0
+    ) -> SimulatedGroup:
+        """A group with a topic of its own."""
+        self.topics[name] = SimulatedTopic(name, rate)
+        group = SimulatedGroup(name, name, interval_ms, [GroupLife(self.now_ms, kind, status)])
+        group.next_ms = self.now_ms + self.random.randrange(interval_ms)
+        self.groups[name] = group
+        self.homes[name] = len(self.homes) % len(self.partitions)
+        return group
+
+    def population(self) -> None:
+        """Groups of all kinds, on every offsets partition."""
+        for number in range(len(self.partitions)):
+            self.add(f"healthy-{number}", "healthy", Status.OK)
+            self.add(f"rare-{number}", "healthy", Status.OK, interval_ms=MINUTE)
+            self.add(f"lagging-{number}", "lagging", Status.OK)
+            self.add(f"slow-{number}", "slow", Status.WARN)
+            self.add(f"stalled-{number}", "stalled", Status.STALL)
+            self.add(f"stopped-{number}", "stopped", Status.STOP)
+        for name, group in self.groups.items():
+            # The homes above follow the order of names; every kind shall live on every partition.
+            self.homes[name] = int(name.rsplit("-", 1)[1])
+            if name.startswith(("stalled", "stopped")):
+                group.lives.insert(0, GroupLife(0, "lagging", Status.OK))
+                group.lives[1].from_ms = START + 5 * MINUTE
+
+    def pass_time(self, duration_ms: int) -> None:
+        """Topics grow and groups commit, each at its own instants."""
+        until = self.now_ms + duration_ms
+        while True:
+            group = min(self.groups.values(), key=lambda group: group.next_ms, default=None)
+            if group is None or group.next_ms > until:
+                break
+            self._grow(group.next_ms)
+            self._commit(group)
+            group.next_ms += group.interval_ms
+        self._grow(until)
+
+    def _grow(self, until: int) -> None:
+        for topic in self.topics.values():
+            if not topic.leaderless:
+                topic.produced += topic.rate * (until - self.now_ms) / 1000
+        self.now_ms = until
+
+    def _commit(self, group: SimulatedGroup) -> None:
+        kind, head = group.life(self.now_ms).kind, self.topics[group.topic].head
+        seconds = group.interval_ms / 1000
+        if kind == "stopped" or self.error or self.homes[group.name] in self.silent_partitions:
+            return
+        if kind == "healthy":
+            group.committed = head
+        elif kind == "lagging":  # at a distance that goes up and down
+            group.behind = 350 if group.behind == 480 else 480
+            group.committed = max(group.committed, head - int(group.behind))
+        elif kind == "slow":
+            group.behind += 0.3 * self.topics[group.topic].rate * seconds
+            group.committed = max(group.committed, head - 500 - int(group.behind))
+        time_ms = group.stamp(self.now_ms) if group.stamp else self.now_ms + self._leader_error(group.name)
+        key, value = commit_key(group.name, group.topic, 0), commit_value(group.committed, time_ms)
+        self.partitions[self.homes[group.name]].records.append((key, value))
+
+    def _leader_error(self, group: str) -> int:
+        return self.broker_errors_ms[self.partitions[self.homes[group]].leader]
+
+    # What Warren is given
+
+    def clock(self) -> ClockReading:
+        """Both clocks of Warren's machine."""
+        return ClockReading(self.now_ms + self.wall_error_ms, self.steady, self.boot_id)
+
+    @property
+    def steady(self) -> int:
+        return self.now_ms - BOOTED + self.steady_error_ms
+
+    def sample(self) -> dict[str, ClusterSample]:
+        """The cluster as the sampler would see it."""
+        if self.error:
+            return {"c": ClusterSample("c", error=self.error)}
+        at_ms = self.steady
+        ends = {
+            number: PartitionEnds(0, partition.stable_end, partition.end)
+            for number, partition in enumerate(self.partitions)
+            if number not in self.silent_partitions
+        }
+        topics = [self.topics[name] for name in sorted(self.topics)]
+        heads = np.array([UNKNOWN if topic.leaderless else topic.head for topic in topics], np.int64)
+        return {
+            "c": ClusterSample(
+                "c",
+                ends_at_ms=(at_ms, at_ms),
+                ends={OFFSETS_TOPIC: ends},
+                offsets_topic_ids={OFFSETS_TOPIC: "id"},
+                heads_at_ms=(at_ms, at_ms),
+                topics=tuple(Topic(topic.name, topic.id, 1) for topic in topics),
+                heads=heads,
+                log_starts=np.where(heads == UNKNOWN, UNKNOWN, 0),
+                topics_at_ms=at_ms,
+            )
+        }
+
+    def run(
+        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
+    ) -> list[BucketResult]:
+        """Carries out a cycle without Spark."""
+        records = [
+            Record(offset, *self.partitions[partition].records[offset], source, partition)
+            for source, read in enumerate(reads)
+            for partition, range_ in read.ranges.items()
+            for offset in range(range_.start, range_.end)
+        ]
+        return judge_in_process(plan, [*tables.to_batches(), *map_records(plan)([raw(records)])])
+
+    def probe(self, read: TopicRead, keep_waiting: KeepWaiting) -> None:
+        """Everything can be read."""
+
+    # What the observer compares
+
+    def trigger(self, duration_ms: int = TRIGGER) -> dict[str, str]:
+        """Let a trigger's time pass and run a cycle; gives every group whose verdict contradicts the observer."""
+        self.pass_time(duration_ms)
+        self.manifest = self.cycles.run_once()
+        return self.contradictions()
+
+    def contradictions(self) -> dict[str, str]:
+        """The groups whose published verdict is wrong, and how; unknown groups are in `unknown`."""
+        if not self.manifest.clusters["c"].is_judged:
+            return {}
+        wrong = {}
+        for name, row in self.published().items():
+            group = self.groups[name]
+            status = Status(row["worst_status"])
+            right = {group.life(self.now_ms).status, group.life(self.now_ms - group.delay_ms).status}
+            if len(right) > 1 or self.now_ms - self.start_ms < group.delay_ms:
+                right |= {Status.OK, Status.WARN}
+            if row["unknown_since_ms"] == UNKNOWN and status not in right:
+                wrong[name] = f"{status.name}, not {'/'.join(s.name for s in right)}"
+        return wrong
+
+    def published(self) -> dict[str, dict[str, int]]:
+        """The row of each group in the newest snapshot."""
+        return {row["group"]: row for row in newest_snapshot(self.root).groups().to_pylist()}
+
+    def unknown(self) -> set[str]:
+        """The groups that are unknown; all of them if the cluster is."""
+        if not self.manifest.clusters["c"].is_judged:
+            return set(self.groups)
+        return {name for name, row in self.published().items() if row["unknown_since_ms"] != UNKNOWN}
+
+
+SETTLED = INTERVALS * MINUTE + RECONNECT_MS
+"""How long the windows of the slowest group need to fill."""
