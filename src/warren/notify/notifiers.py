@@ -112,14 +112,14 @@ def _parse_templates(notifier: Notifier, external_url: str | None) -> tuple[Mess
 def _failures(notifier: Notifier, templates: MessageTemplates, urls: Sequence[Template]) -> Iterator[str]:
     """How each template that fails on a sample fails, and what happens if it fails on an incident."""
     samples = [sample_notification, sample_storm] if notifier.storm_from else [sample_notification]
-    fallbacks = [
-        (templates, "a plain message is sent instead"),
-        *((url, "the notification is given up") for url in urls),
+    renders: list[tuple[Callable[[Notification], object], str]] = [
+        (templates.render, "a plain message is sent instead"),
+        *((url.render, "the notification is given up") for url in urls),
     ]
     for notification in [sample(notifier.name, event) for event in _events(notifier) for sample in samples]:
-        for template, fallback in fallbacks:
+        for render, fallback in renders:
             try:
-                template.render(notification)
+                render(notification)
             except TemplateError as error:
                 yield f"{error}; if that happens on an incident, {fallback}"
 

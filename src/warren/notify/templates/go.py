@@ -19,7 +19,7 @@ Built = TypeVar("Built", Result, PartitionResult, Offset)
 _STRUCTS = {"maxlag": PartitionResult, "start": Offset, "end": Offset}
 
 
-class IncidentMessage(Message):
+class MessageWithId(Message):
     """Burrow's message, of which templates may also ask `.Id`."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class GoTemplate:
 
     def render(self, notification: Notification) -> str:
         """Render a notification; a TemplateError says why it fails."""
-        message = IncidentMessage(
+        message = MessageWithId(
             Cluster=notification.cluster,
             Group=notification.group,
             ID=notification.incident,
