@@ -117,9 +117,47 @@ def test_check_prints_warnings_and_a_summary(tmp_path: Path, capsys: pytest.Capt
     lines = capsys.readouterr().out.splitlines()
     odd = f"{tmp_path}/burrow.yaml:5: [cluster.EU] topic-refesh is not a key of this section and is ignored"
     assert lines[:2] == [f"warning: {odd}; did you mean topic-refresh?", f"{tmp_path}/burrow.yaml: 1 warning"]
-    assert lines[2:4] == ["cluster EU: kafka:9092, heads every 10 s", "  groups, from __consumer_offsets of kafka:9092"]
+    assert lines[2:4] == ["cluster EU: kafka:9092", "  groups, from __consumer_offsets of kafka:9092"]
     assert main([*command, "--strict"]) == 1
     assert "cluster EU" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("refreshes", "trigger", "shown"),
+    [
+        ([], "", "a cycle every 10 s, which"),
+        (["offset-refresh = 2", "offset-refresh = 60"], "", "a cycle every 2 s (the shortest offset-refresh), which"),
+        (["offset-refresh = 60"], "trigger = 4.5", "a cycle every 4.5 s, which"),
+    ],
+)
+def test_check_shows_how_often_cycles_really_run(
+    refreshes: list[str], trigger: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clusters = "".join(
+        f'[cluster.c{index}]\nclass-name = "kafka"\nservers = ["127.0.0.1:1"]\n{refresh}\n'
+        for index, refresh in enumerate(refreshes or [""])
+    )
+    (tmp_path / "burrow.toml").write_text(f"{clusters}[pipeline]\n{trigger}\n")
+    assert main(["check", "--config-dir", str(tmp_path)]) == 0
+    assert f"pipeline: {shown} also samples heads, on Spark at" in capsys.readouterr().out
+
+
+def test_a_template_that_fails_on_the_sample_is_a_mistake_only_with_strict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "open.tmpl").write_text("{{.Id}} {{.Nothing}}")
+    (tmp_path / "burrow.toml").write_text(
+        '[cluster.local]\nclass-name = "kafka"\nservers = ["127.0.0.1:1"]\n'
+        '[consumer.local]\nclass-name = "kafka"\ncluster = "local"\nservers = ["127.0.0.1:1"]\n'
+        '[notifier.x]\nclass-name = "null"\ntemplate-open = "open.tmpl"\n'
+    )
+    command = ["check", "--config-dir", str(tmp_path)]
+    assert main(command) == 0
+    note, warning, verdict, *_ = capsys.readouterr().out.splitlines()
+    assert note == f"note: notifier.x: template {tmp_path}/open.tmpl has .Id, which is read as .ID"
+    assert warning.startswith(f"warning: notifier.x: template: {tmp_path}/open.tmpl:1: can't evaluate field Nothing")
+    assert verdict.endswith("1 warning, 1 note")
+    assert main([*command, "--strict"]) == 1
 
 
 @pytest.mark.parametrize("section", ['[logging]\nfilename = "{}/x.log"', '[general]\nstdout-logfile = "{}/x.out"'])

@@ -41,10 +41,14 @@ def test_a_file_of_another_that_runs_forbids_the_start_if_it_was_chosen(
 
 
 def test_a_file_that_cannot_be_written_says_why(tmp_path: Path) -> None:
-    with (
-        pytest.raises(WarrenError, match="No such file or directory"),
-        pid_file(tmp_path / "no" / "such" / "folder.pid", is_configured=True),
-    ):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WarrenError, match="Not a directory"), pid_file(tmp_path / "file" / "x.pid", is_configured=True):
+        pass
+
+
+def test_a_file_in_a_missing_directory_says_what_to_do(tmp_path: Path) -> None:
+    what_to_do = f"the directory {tmp_path}/run does not exist; create it, or configure another pidfile"
+    with pytest.raises(WarrenError, match=what_to_do), pid_file(tmp_path / "run" / "x.pid", is_configured=True):
         pass
 
 

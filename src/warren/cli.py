@@ -141,7 +141,7 @@ def _check(options: argparse.Namespace) -> int:
 
     config, findings = read(options.config_dir)
     if config is not None:
-        findings.mistakes += check_templates(config)
+        check_templates(config, findings)
     for kind, lines in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
         for line in lines:
             print(f"{kind}: {line}")

@@ -23,6 +23,8 @@ def pid_file(path: Path, *, is_configured: bool) -> Iterator[None]:
         _write_pid(path)
     except (OSError, WarrenError) as error:
         why = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, FileNotFoundError):
+            why = f"the directory {path.parent} does not exist; create it, or configure another pidfile"
         if is_configured:
             raise WarrenError(f"pidfile {path}: {why}") from error
         log.warning("no pid file %s: %s", path, why)

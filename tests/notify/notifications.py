@@ -1,8 +1,13 @@
-"""Notifications about groups with hostile names."""
+"""Notifications about groups with hostile names, and what the check of templates finds."""
+
+from pathlib import Path
 
 from msgspec.structs import replace
 
+from warren.config import Config
+from warren.config.findings import Findings
 from warren.incidents.model import Event, Notification, StormStatus
+from warren.notify.notifiers import check_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 HOSTILE = (
@@ -34,3 +39,15 @@ def hostile_storm(name: str, event: Event) -> Notification:
     assert isinstance(notification.result, StormStatus)
     groups = [replace(group, group=name) for group in notification.result.groups]
     return replace(notification, result=replace(notification.result, groups=groups))
+
+
+def template_findings(config: Config) -> Findings:
+    """What the check of a configuration's templates finds."""
+    findings = Findings(Path("burrow.toml"))
+    check_templates(config, findings)
+    return findings
+
+
+def is_clean(findings: Findings) -> bool:
+    """Whether there is nothing to report."""
+    return not (findings.mistakes or findings.warnings or findings.notes)

@@ -7,10 +7,10 @@ import pytest
 
 from tests.config.written import SMALLEST, loaded
 from tests.kit.demos import ROOT, readme_blocks
+from tests.notify.notifications import is_clean, template_findings
 from warren.config import Notifier
 from warren.config.section import keys_of
 from warren.incidents.model import Event
-from warren.notify.notifiers import check_templates
 from warren.notify.templates.jinja import parse, variables
 from warren.notify.templates.render import read_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
 def test_every_example_is_accepted(folder: Path, example: str, caplog: pytest.LogCaptureFixture) -> None:
     config = loaded(folder, SMALLEST + example)
-    assert check_templates(config) == []
+    assert is_clean(template_findings(config))
     assert caplog.text == "", "no warnings"
 
 

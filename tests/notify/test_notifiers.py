@@ -14,13 +14,14 @@ import pytest
 from tests.kit.incidents import OK, SECOND, STALL, START, WARN, IncidentScene, count_deliveries
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
+from tests.notify.notifications import is_clean, template_findings
 from warren.config import Cluster, Config, Consumer, Notifier
 from warren.delivery.backoff import Backoff
 from warren.errors import ConfigError, RefusedError
 from warren.incidents.model import Event
 from warren.incidents.pipeline import IncidentPipeline
 from warren.notify.delivery import NotifierDelivery
-from warren.notify.notifiers import check_templates, delivering, refuse_bad_templates, send_sample
+from warren.notify.notifiers import delivering, refuse_bad_templates, send_sample
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.sample import sample_notification
 
@@ -184,14 +185,28 @@ def test_a_failing_template_is_replaced_by_a_plain_message(
 
 def test_a_bad_template_is_found_before_the_start(tmp_path: Path) -> None:
     config = config_of(tmp_path, notifier(tmp_path, "http://x"), notifier(tmp_path, "http://x", "other"))
-    assert check_templates(config) == []
+    assert is_clean(template_findings(config))
     (tmp_path / "open.tmpl").write_text("line\n{{if .Cluster}")
-    mistakes = check_templates(config)
+    mistakes = template_findings(config).mistakes
     assert len(mistakes) == 2
     assert mistakes[0].startswith("notifier.hook: ")
     assert "open.tmpl" in mistakes[0]
     with pytest.raises(ConfigError):
         refuse_bad_templates(config)
+
+
+def test_a_template_that_fails_on_the_sample_does_not_prevent_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    config = config_of(tmp_path, notifier(tmp_path, "http://x"))
+    (tmp_path / "open.tmpl").write_text("{{(index .Result.Partitions 2).Topic}}")
+    (tmp_path / "close.tmpl").write_text("{{.Id}}")
+    refuse_bad_templates(config)
+    told = [(record.levelname, record.message) for record in caplog.records]
+    assert [level for level, _ in told] == ["INFO", "WARNING"]
+    assert told[0][1].endswith("close.tmpl has .Id, which is read as .ID")
+    assert "open.tmpl:1: " in told[1][1]
 
 
 def test_a_sample_of_class_null_is_only_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -239,7 +254,7 @@ def test_names_of_any_kind_go_into_headers(tmp_path: Path, receiver: Receiver) -
 
 def test_a_bad_url_is_found_before_the_start_and_refused_when_sending(tmp_path: Path) -> None:
     hook = notifier(tmp_path, "http://x", url_open="http://x/{{.Nothing}}")
-    [mistake] = check_templates(config_of(tmp_path, hook))
-    assert "notifier.hook.url_open" in mistake
+    [warning] = template_findings(config_of(tmp_path, hook)).warnings
+    assert "notifier.hook.url_open" in warning
     with pytest.raises(RefusedError):
         HttpSender(hook).send(sample_notification("hook", Event.OPEN))

@@ -43,6 +43,10 @@ def test_the_main_configuration_is_as_burrow_shows_it() -> None:
     assert in_order(main_config(LAB)) == in_order(expected)
 
 
+def test_without_a_section_the_http_server_on_a_free_port_is_listed() -> None:
+    assert main_config(Config({}, {}))["httpserver"] == {"default": {"address": ":0", "tls": "", "timeout": 300}}
+
+
 @pytest.mark.parametrize(
     ("kind", "file"),
     [

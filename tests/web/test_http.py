@@ -81,6 +81,7 @@ def test_an_unsupported_method(client: Client, method: str, path: str, allow: st
     assert (head.status, head.headers["Allow"], head.body) == (405, allow, b"")
     options = client.ask(path, "OPTIONS")
     assert (options.status, options.headers["Allow"], options.body) == (200, allow, b"")
+    assert (options.headers["Content-Type"], options.headers["Content-Length"]) == (None, "0")
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,45 @@ def test_an_unsupported_method(client: Client, method: str, path: str, allow: st
 def test_an_unnormalized_path_is_redirected(client: Client, path: str, location: str) -> None:
     got = client.ask(path)
     assert (got.status, got.headers["Location"]) == (301, location)
+    assert (got.type, got.headers["X-Content-Type-Options"]) == ("text/html; charset=utf-8", None)
+    assert got.text == f'<a href="{location.replace("&", "&amp;")}">Moved Permanently</a>.\n\n'
     assert client.ask(location).status == 200
 
 
 def test_a_redirect_never_leads_to_another_host(client: Client) -> None:
     assert client.ask("//elsewhere.example/v3/kafka").status == 404
     assert client.ask("//v3/kafka/one/consumer/x", "DELETE").status == 308
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 301), ("DELETE", 308), ("POST", 404), ("HEAD", 404)])
+def test_only_methods_of_the_path_are_redirected(client: Client, method: str, status: int) -> None:
+    got = client.ask("/v3/kafka/one/consumer/x/", method)
+    assert got.status == status
+    if status == 308:
+        assert (got.headers["Content-Type"], got.headers["Content-Length"], got.body) == (None, "0", b"")
+
+
+def test_a_redirect_escapes_what_it_repeats(client: Client) -> None:
+    got = client.ask("/v3/kafka/?x=\"'<script>")
+    assert b"/v3/kafka?x=&quot;&#x27;&lt;script&gt;" in got.body
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/v3/kafka/one/consumer//lag", "consumer status returned"),
+        ("/v3/kafka//consumer/healthy/status", "consumer status returned"),
+        ("/v3/kafka//consumer/healthy", "cluster or consumer not found"),
+        ("/v3/kafka//topic", "cluster not found"),
+        ("/v3/kafka/one/topic//consumers", "consumers of topic returned"),
+    ],
+)
+def test_a_name_may_be_empty(client: Client, path: str, message: str) -> None:
+    got = client.ask(path)
+    assert (got.status, got.json["message"]) == (200 if "topic//" in path else 404, message)
+    if "status" in message:
+        assert (got.json["error"], got.json["status"]["status"]) == (False, "NOTFOUND")
+        assert "" in (got.json["status"]["group"], got.json["status"]["cluster"])
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
@@ -125,7 +159,6 @@ def test_html_is_escaped_as_go_does_and_a_plus_is_a_plus(client: Client) -> None
     assert rb'"group":"\u003cb\u003e\u0026' in client.ask(group_path("<b>&'", "lag")).body
     assert client.ask("/v3/kafka/one/consumer/a+b%20c/lag").status == 200
     assert client.ask("/v3/kafka/one/consumer/a%20b%20c/lag").status == 404
-    assert client.ask("/v3/kafka/one/consumer/billing/eu/lag").status == 404
 
 
 def test_clusters_have_groups_of_their_own(client: Client) -> None:
@@ -214,6 +247,18 @@ def test_the_log_level(client: Client, town: Town, level: str, shown: str) -> No
         (b'{"level": "loud"}', 404),
         (b'{"level": "panic"}', 404),
         (b'{"level": ""}', 404),
+        (b" \n", 400),
+        (b"nul", 400),
+        (b"true", 400),
+        (b'\xef\xbb\xbf{"level": "debug"}', 400),
+        (b'{"level": "debug",}', 400),
+        (b'{"level": "debug"', 400),
+        (b'{"level": NaN}', 400),
+        (b'{"level": "de\x01bug"}', 400),
+        (b"null", 404),
+        (b"nullx", 404),
+        (b'{"level": "\xff"}', 404),
+        (b'{"level": "\\ud800"}', 404),
     ],
 )
 def test_an_invalid_log_level(client: Client, town: Town, body: bytes, status: int) -> None:
@@ -224,6 +269,22 @@ def test_an_invalid_log_level(client: Client, town: Town, body: bytes, status: i
     assert (got.status, got.json["error"], got.json["message"]) == (status, True, message)
     assert client.json("/v3/admin/loglevel")["level"] == before
     assert RequestQueue(town.data).pending() == held
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'{"level": "debug"} and more', "debug"),
+        (b'{"level": "error"}{', "error"),
+        (b' \n{"Level": "DEBUG"}', "debug"),
+        (b'{"level": "info", "LEVEL": "warn"}', "warn"),
+        (b'{"level": "error", "level": null}', "error"),
+        (b'{"a": {"level": "x"}, "b": 1e999, "level": "info"}', "info"),
+    ],
+)
+def test_a_log_level_is_read_as_go_reads_json(client: Client, body: bytes, shown: str) -> None:
+    got = client.ask("/v3/admin/loglevel", "POST", body)
+    assert (got.status, client.json("/v3/admin/loglevel")["level"]) == (200, shown)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))

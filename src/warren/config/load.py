@@ -90,6 +90,11 @@ class Config:
         """The HTTP servers to start: those of the file, or one on a free port where it has none."""
         return self.http_servers or {"default": HttpServer(":0", name="default")}
 
+    @property
+    def trigger_s(self) -> float:
+        """The time between two cycles: `trigger`, or the shortest `offset-refresh` if that is shorter."""
+        return min([self.pipeline.trigger, *(cluster.offset_refresh for cluster in self.clusters.values())])
+
     def profile_of(self, section: Cluster | Consumer) -> ClientProfile:
         """The client profile that a section names, or Burrow's defaults when it names none."""
         return self.client_profiles[section.client_profile] if section.client_profile else ClientProfile()

@@ -12,7 +12,7 @@ from warren.domain.status import Status
 def summary(config: Config) -> Iterator[str]:
     """One line per section that matters."""
     for cluster in config.clusters.values():
-        yield f"cluster {cluster.name}: {', '.join(cluster.servers)}, heads every {cluster.offset_refresh} s"
+        yield f"cluster {cluster.name}: {', '.join(cluster.servers)}"
         for consumer in config.consumers.values():
             if consumer.cluster == cluster.name:
                 servers = ", ".join(consumer.servers)
@@ -20,7 +20,9 @@ def summary(config: Config) -> Iterator[str]:
     storage, evaluator, pipeline = config.storage, config.evaluator, config.pipeline
     yield f"windows: {storage.intervals} commits; groups without commits expire after {storage.expire_group} s"
     yield f"verdicts: minimum-complete {evaluator.minimum_complete:g}, allowed-lag {evaluator.allowed_lag}"
-    yield f"pipeline: a cycle every {pipeline.trigger:g} s on Spark at {pipeline.master}, data in {pipeline.data_dir}"
+    why = " (the shortest offset-refresh)" if config.trigger_s < pipeline.trigger else ""
+    cycles = f"a cycle every {config.trigger_s:g} s{why}, which also samples heads"
+    yield f"pipeline: {cycles}, on Spark at {pipeline.master}, data in {pipeline.data_dir}"
     for server in config.listeners.values():
         port = f"port {server.port}" if server.port else "a free port"
         yield f"HTTP{'S' if server.tls else ''} on {server.host or 'all interfaces'}, {port}, for {_callers(config)}"

@@ -2,14 +2,17 @@
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from gotemplate import TemplateError
 from warren.config import Config, Notifier
-from warren.errors import ConfigError, WarrenError
+from warren.config.findings import Findings
+from warren.config.load import accepted
+from warren.errors import WarrenError
 from warren.incidents.model import Event, Notification
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.store import IncidentStore
@@ -20,7 +23,8 @@ from warren.notify.senders.email import EmailSender
 from warren.notify.senders.http import HttpSender
 from warren.notify.senders.sender import Sender
 from warren.notify.senders.slack import SlackSender
-from warren.notify.templates.render import inline_template, read_templates
+from warren.notify.templates.go import GoTemplate
+from warren.notify.templates.render import MessageTemplates, Template, inline_template, read_templates
 from warren.notify.templates.sample import sample_notification, sample_storm
 
 log = logging.getLogger(__name__)
@@ -77,35 +81,55 @@ def _events(notifier: Notifier) -> list[Event]:
     return [Event.OPEN, Event.CLOSE] if notifier.wants_close else [Event.OPEN]
 
 
-def check_templates(config: Config) -> list[str]:
-    """Render all templates and URLs of a configuration with samples; returns one line per mistake."""
-    mistakes = []
+def check_templates(config: Config, findings: Findings) -> None:
+    """Parse all templates and URLs of a configuration and render samples: what cannot be parsed is a mistake.
+
+    What fails on a sample is a warning, as it may work with real incidents and has a fallback if it does not.
+    """
     for notifier in config.notifiers.values():
+        name = f"notifier.{notifier.name}"
         try:
-            _check_notifier(notifier, config.general.external_url)
+            templates, urls = _parse_templates(notifier, config.general.external_url)
         except (WarrenError, TemplateError, UnicodeDecodeError) as error:
-            mistakes.append(f"notifier.{notifier.name}: {error}")
-    return mistakes
+            findings.mistakes.append(f"{name}: {error}")
+            continue
+        for template in (templates.template_open, templates.template_close, *urls):
+            if isinstance(template, GoTemplate) and template.has_old_id:
+                findings.notes.append(f"{name}: template {template.template.name} has .Id, which is read as .ID")
+        # Most templates fail on all samples alike.
+        findings.warnings += dict.fromkeys(f"{name}: {failure}" for failure in _failures(notifier, templates, urls))
 
 
-def _check_notifier(notifier: Notifier, external_url: str | None) -> None:
-    templates = read_templates(notifier, external_url)
+def _parse_templates(notifier: Notifier, external_url: str | None) -> tuple[MessageTemplates, list[Template]]:
+    """The templates of a notifier's messages and of its URLs."""
+    if notifier.class_name == "apprise":
+        read_service(notifier)
     # Only the URLs of class http are templates.
     keys = ("url_open", "url_close") if notifier.class_name == "http" else ()
     urls = [inline_template(url, notifier, key) for key in keys if (url := getattr(notifier, key))]
+    return read_templates(notifier, external_url), urls
+
+
+def _failures(notifier: Notifier, templates: MessageTemplates, urls: Sequence[Template]) -> Iterator[str]:
+    """How each template that fails on a sample fails, and what happens if it fails on an incident."""
     samples = [sample_notification, sample_storm] if notifier.storm_from else [sample_notification]
+    renders: list[tuple[Callable[[Notification], object], str]] = [
+        (templates.render, "a plain message is sent instead"),
+        *((url.render, "the notification is given up") for url in urls),
+    ]
     for notification in [sample(notifier.name, event) for event in _events(notifier) for sample in samples]:
-        templates.render(notification)
-        for url in urls:
-            url.render(notification)
-    if notifier.class_name == "apprise":
-        read_service(notifier)
+        for render, fallback in renders:
+            try:
+                render(notification)
+            except TemplateError as error:
+                yield f"{error}; if that happens on an incident, {fallback}"
 
 
 def refuse_bad_templates(config: Config) -> None:
-    """Raise a ConfigError for templates with mistakes, so that they are found at the start and not in an incident."""
-    if mistakes := check_templates(config):
-        raise ConfigError(mistakes)
+    """Log what the check of the templates finds; raise a ConfigError for mistakes, so that they prevent the start."""
+    findings = Findings(Path())
+    check_templates(config, findings)
+    accepted(None if findings.mistakes else config, findings)
 
 
 def send_sample(config: Config, name: str) -> list[Event]:

@@ -42,8 +42,8 @@ class Planner:
 
     @property
     def trigger_s(self) -> float:
-        """How often a cycle runs: at least as often as any cluster's offset-refresh."""
-        return min(self.config.pipeline.trigger, *(c.offset_refresh for c in self.config.clusters.values()))
+        """How often a cycle runs."""
+        return self.config.trigger_s
 
     def reads(self, before: Manifest, answered: Samples, now_ms: int) -> list[TopicRead]:
         """What to read of every offsets topic; if one of a cluster is another log now, all of its from their start."""

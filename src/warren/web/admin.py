@@ -1,7 +1,8 @@
 """Whether the server is alive and ready, and the log level."""
 
+import json
 import logging
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -44,14 +45,28 @@ def log_level(_api: Api, request: Request) -> Response:
     return success(request, "log level returned", level=_GO_LEVELS.get(logging.getLogger().level, "info"))
 
 
+def _decode_level(body: bytes) -> str:
+    """The level in a body as Go decodes it: what follows the JSON is ignored, and `null` is nothing."""
+    text = body.decode("utf-8", "replace").lstrip(" \t\r\n")
+    # `int` refuses NaN and Infinity, which only Python takes for JSON.
+    value, _ = json.JSONDecoder(object_pairs_hook=_without_case, parse_constant=int).raw_decode(text)
+    level = value.get("level", "") if isinstance(value, dict) else "" if value is None else None
+    if not isinstance(level, str):
+        raise ValueError("neither null nor an object with a text")
+    return level
+
+
+def _without_case(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as Go decodes it: keys of any case, the last one counts."""
+    return {name.lower(): value for name, value in pairs if value is not None}
+
+
 def set_log_level(api: Api, request: Request) -> Response:
     """Set the log level: of this server at once, of the pipeline at its next cycle."""
     try:
-        body = msgspec.json.decode(request.body, type=dict[str, object] | None) or {}
-        level = msgspec.convert(body.get("level"), str | None) or ""
+        level = _decode_level(request.body).lower()
     except (ValueError, RecursionError):
         raise RequestError("could not decode message body") from None
-    level = level.lower()
     if level not in get_args(LogLevel):
         raise RequestError("unknown log level", 404)
     set_level(level)

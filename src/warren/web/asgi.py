@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
-from http import HTTPStatus
+from html import escape
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -16,7 +16,18 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from warren.errors import RequestError
 from warren.web.api import Api
 from warren.web.auth import Guard, Role
-from warren.web.http import JSON, Handler, Request, Response, Router, error, normalize_path, plain_error, split_path
+from warren.web.http import (
+    HTML,
+    Handler,
+    Match,
+    Request,
+    Response,
+    Router,
+    error,
+    normalize_path,
+    plain_error,
+    split_path,
+)
 from warren.web.routes import ROUTES
 
 log = logging.getLogger(__name__)
@@ -34,6 +45,8 @@ CACHE_ENTRY_BYTES = 2_048
 MAX_KNOWN_URLS = 10_000
 MAX_KNOWN_URL_BYTES = 500
 PARTS_AHEAD = 2
+MAX_SEGMENTS_AFTER_GROUP = 2
+"""The longest that follows a group in a path: `topic` and its name."""
 
 _CHALLENGES = (("WWW-Authenticate", 'Basic realm="warren"'), ("WWW-Authenticate", 'Bearer realm="warren"'))
 _ROUTER = Router(ROUTES)
@@ -86,7 +99,8 @@ class App:
             response = handler.answer(self._api, request)
         except Exception:  # noqa: BLE001 - the request goes through ASGI, which reports the error
             return None
-        if not isinstance(response.body, bytes):
+        # The path of an unknown group may be the name of another one.
+        if not isinstance(response.body, bytes) or response.status == 404:
             return None
         message = self._message(response)
         if handler.is_cached:
@@ -109,18 +123,19 @@ class App:
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
         method, path, raw_path = scope["method"], scope["path"], scope["raw_path"].decode("latin-1")
         try:
-            match = _ROUTER.find(split_path(raw_path))
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            authorization = headers.get("authorization", "")
+            match = self._find(method, split_path(raw_path), authorization)
             if match is None:
-                return self._redirect_or_404(method, raw_path, scope["query_string"].decode("latin-1"))
+                return _redirect_or_404(method, raw_path, scope["query_string"].decode("latin-1"))
             handlers, params = ROUTES[match[0]], match[1]
             handler = handlers.get(method)
             if handler is None:
                 allow = ("Allow", ", ".join(sorted({*handlers, "OPTIONS"})))
                 if method == "OPTIONS":
-                    return Response(200, b"", JSON, (allow,))
+                    return Response(200, b"", None, (allow,))
                 return plain_error(405, "method not allowed", allow)
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            denied = self._deny(handler, headers.get("authorization", ""), path)
+            denied = self._deny(handler, authorization, path)
             if denied is not None:
                 return denied
             body = await _read_body(receive) if method in ("POST", "PUT") else b""
@@ -142,14 +157,28 @@ class App:
             self._keep(url, response, self._message(response))
         return response
 
-    def _redirect_or_404(self, method: str, raw_path: str, query: str) -> Response:
-        """Redirect an unnormalized path to its normal form, if that exists."""
-        normal = normalize_path(raw_path)
-        if normal == raw_path or _ROUTER.find(split_path(normal)) is None:
-            return plain_error(404, "invalid request type")
-        status = 301 if method == "GET" else 308
-        location = f"{normal}?{query}" if query else normal
-        return plain_error(status, HTTPStatus(status).phrase.lower(), ("Location", location))
+    def _find(self, method: str, segments: list[str], authorization: str) -> Match | None:
+        """The route of a path.
+
+        If it has no route or no known group, the group may have slashes in its name: the longest known name wins. Which
+        groups exist makes no difference to clients without a role.
+        """
+        match = _ROUTER.find(segments)
+        has_handler = match is not None and method in ROUTES[match[0]]
+        is_below_group = segments[:2] == ["v3", "kafka"] and segments[3:4] == ["consumer"] and len(segments) > 5
+        if not is_below_group or (has_handler and method != "GET"):
+            return match
+        groups = self._api.index.groups.get(segments[2], {})
+        if has_handler and segments[4] in groups:
+            return match
+        if self._guard.role_of(authorization.encode("latin-1")) is None:
+            return match or _ROUTER.find(segments[:5])
+        for end in range(len(segments), max(len(segments) - MAX_SEGMENTS_AFTER_GROUP, 6) - 1, -1):
+            name = "/".join(segments[4:end])
+            found = _ROUTER.find([*segments[:4], name, *segments[end:]]) if name in groups else None
+            if found is not None:
+                return found
+        return match
 
     def _deny(self, handler: Handler, authorization: str, path: str) -> Response | None:
         """The response to a client that may not call the handler; None if it may."""
@@ -163,7 +192,7 @@ class App:
         return None
 
     def _headers(self, response: Response) -> list[tuple[bytes, bytes]]:
-        headers = [(b"Content-Type", response.content_type.encode())]
+        headers = [(b"Content-Type", response.content_type.encode())] if response.content_type else []
         if isinstance(response.body, bytes):
             headers.append((b"Content-Length", str(len(response.body)).encode()))
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.headers]
@@ -198,6 +227,19 @@ def _resolve(url: bytes) -> tuple[Handler, Request]:
     if match is None:
         raise RequestError("not found", 404)
     return ROUTES[match[0]]["GET"], Request(unquote(path), match[1])
+
+
+def _redirect_or_404(method: str, raw_path: str, query: str) -> Response:
+    """Redirect an unnormalized path to its normal form, if that exists."""
+    normal = normalize_path(raw_path)
+    match = _ROUTER.find(split_path(normal)) if normal != raw_path else None
+    if match is None or method not in ROUTES[match[0]]:
+        return plain_error(404, "invalid request type")
+    location = f"{normal}?{query}" if query else normal
+    if method != "GET":
+        return Response(308, b"", None, (("Location", location),))
+    body = f'<a href="{escape(location)}">Moved Permanently</a>.\n\n'
+    return Response(301, body.encode("latin-1"), HTML, (("Location", location),))
 
 
 def _take(parts: Parts) -> list[bytes | memoryview]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from warren.errors import RequestError
 from warren.web.api import Api
-from warren.web.http import CachedBody, Request, Response
+from warren.web.http import HTML, CachedBody, Request, Response
 
 FOLDER = Path(__file__).parent / "static"
 HOME = "index.html"
@@ -16,9 +16,8 @@ CONTENT_SECURITY_POLICY = (
 _DOCS = Path(__file__).parent / "docs.html"
 """The page at /docs, made by the browser from the OpenAPI description; it loads nothing from other hosts."""
 _DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
-_HTML = "text/html; charset=utf-8"
 _TYPES = {
-    ".html": _HTML,
+    ".html": HTML,
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
@@ -42,7 +41,7 @@ def home(_api: Api, request: Request) -> Response:
         ("Referrer-Policy", "no-referrer"),
     )
     page = files().get(HOME)
-    return page.response(request, _HTML, headers) if page else Response(200, _NOT_BUILT, _HTML, headers)
+    return page.response(request, HTML, headers) if page else Response(200, _NOT_BUILT, HTML, headers)
 
 
 def asset(_api: Api, request: Request) -> Response:
@@ -56,4 +55,4 @@ def asset(_api: Api, request: Request) -> Response:
 
 def docs(_api: Api, _request: Request) -> Response:
     """Get a page to browse this API with."""
-    return Response(200, _DOCS.read_bytes(), _HTML, (("Content-Security-Policy", _DOCS_POLICY),))
+    return Response(200, _DOCS.read_bytes(), HTML, (("Content-Security-Policy", _DOCS_POLICY),))

@@ -25,6 +25,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
 HOST = platform.node()
 
 Answer = TypeVar("Answer", bound=Struct)
@@ -68,7 +69,7 @@ class Response:
 
     status: int
     body: bytes | Iterator[bytes | memoryview]
-    content_type: str = JSON
+    content_type: str | None = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
 
@@ -97,8 +98,15 @@ Routes = Mapping[str, Mapping[str, Handler]]
 """The handlers of each path by method; a path may have {names} as segments."""
 
 
+Match = tuple[str, dict[str, str]]
+"""The path of a route, and the values of its {names}."""
+
+
 class Router:
-    """Finds the path with {names} that a request's path matches; a literal segment wins over a {name}."""
+    """Finds the path with {names} that a request's path matches; a literal segment wins over a {name}.
+
+    As in Burrow, a name may be empty, but no path has a slash at its end.
+    """
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._root: dict[str, Any] = {}
@@ -108,18 +116,18 @@ class Router:
                 node = node.setdefault("{}" if segment.startswith("{") else segment, {})
             node["/"] = path, names_of(path)
 
-    def find(self, segments: Sequence[str]) -> tuple[str, dict[str, str]] | None:
-        """The path that unescaped segments match, and the values of its {names}."""
+    def find(self, segments: Sequence[str]) -> Match | None:
+        """The route that unescaped segments match."""
         node, values = self._root, []
         for segment in segments:
             if segment in node and segment not in ("/", "{}"):
                 node = node[segment]
-            elif "{}" in node and segment:
+            elif "{}" in node:
                 node = node["{}"]
                 values.append(segment)
             else:
                 return None
-        if "/" not in node:
+        if "/" not in node or (not segments[-1] and len(segments) > 1):
             return None
         path, names = node["/"]
         return path, dict(zip(names, values, strict=True))

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from tests.config.written import SMALLEST
 from tests.kit.receivers import Receiver, receiving
-from tests.notify.notifications import HOSTILE, hostile_notification
+from tests.notify.notifications import HOSTILE, hostile_notification, template_findings
 from warren.cli import main
 from warren.config import Config, Notifier
 from warren.errors import BusyError
 from warren.incidents.model import Event, Notification
-from warren.notify.notifiers import check_templates, send_sample
+from warren.notify.notifiers import send_sample
 from warren.notify.senders.apprise import AppriseSender
 from warren.notify.templates.sample import sample_notification, sample_storm
 
@@ -99,7 +99,7 @@ def test_a_failure_is_tried_again_and_no_url_is_logged(receiver: Receiver, caplo
 
 
 def checked(url: str) -> list[str]:
-    return check_templates(Config({}, {}, notifiers={"any": Notifier("any", "apprise", url_open=url)}))
+    return template_findings(Config({}, {}, notifiers={"any": Notifier("any", "apprise", url_open=url)})).mistakes
 
 
 @pytest.mark.parametrize(

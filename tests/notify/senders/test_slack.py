@@ -17,13 +17,14 @@ from tests.kit.incidents import OK, STALL, WARN, count_deliveries
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import INTERVALS, Town
 from tests.kit.warrens import wait_for
+from tests.notify.notifications import is_clean, template_findings
 from tests.notify.test_notifiers import RunningNotifiers
 from warren.config import Config, General, Notifier
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.incidents.store.reader import read_leadership
 from warren.notify.leadership import Leadership
-from warren.notify.notifiers import check_templates, send_sample
+from warren.notify.notifiers import send_sample
 from warren.notify.senders.slack import SlackSender
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
@@ -232,7 +233,7 @@ def test_a_template_renders_the_text_or_the_whole_payload(
 ) -> None:
     (tmp_path / "t.j2").write_text(template)
     notifier = replace(BOT, template_open=tmp_path / "t.j2")
-    assert check_templates(Config({}, {}, notifiers={"bot": notifier})) == []
+    assert is_clean(template_findings(Config({}, {}, notifiers={"bot": notifier})))
     send(slack, OPEN, notifier)
     send(slack, structs.replace(OPEN, event=Event.REMINDER, receipt=FIRST), notifier)
     first, answer = (request.json for request in slack.got)

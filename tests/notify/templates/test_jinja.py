@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from gotemplate import Limits, TemplateError
 from tests.kit.receivers import receiving
-from tests.notify.notifications import HOSTILE, hostile_notification, hostile_storm
+from tests.notify.notifications import HOSTILE, hostile_notification, hostile_storm, is_clean, template_findings
 from warren.config import Config, General, Notifier
 from warren.incidents.model import Event, Notification
-from warren.notify.notifiers import check_templates
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.jinja import parse
 from warren.notify.templates.render import read_templates
@@ -123,8 +122,8 @@ def test_the_suffix_distinguishes_jinja2_from_go_templates(tmp_path: Path, name:
     ],
 )
 def test_a_bad_template_is_found_before_the_start(tmp_path: Path, text: str) -> None:
-    [mistake] = check_templates(Config({}, {}, notifiers={"hook": notifier(tmp_path, "t.j2", text)}))
-    assert mistake.startswith(f"notifier.hook: template: {tmp_path}/t.j2:1: ")
+    [warning] = template_findings(Config({}, {}, notifiers={"hook": notifier(tmp_path, "t.j2", text)})).warnings
+    assert warning.startswith(f"notifier.hook: template: {tmp_path}/t.j2:1: ")
 
 
 def test_a_failing_template_is_replaced_by_a_plain_message(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -141,7 +140,7 @@ def pagerduty(notification: Notification, **general: Any) -> dict[str, Any]:
         url_open="http://x", extras={"routing_key": "R0"},
     )  # fmt: skip
     config = Config({}, {}, general=General(**general), notifiers={"hook": hook})
-    assert check_templates(config) == []
+    assert is_clean(template_findings(config))
     rendered = read_templates(hook, config.general.external_url).render(notification)
     assert rendered is not None
     event: dict[str, Any] = json.loads(rendered)

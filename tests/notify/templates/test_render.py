@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.notify.notifications import is_clean, template_findings
 from warren.config import load
 from warren.incidents.model import Event, Notification
-from warren.notify.notifiers import check_templates
+from warren.notify.templates import go
 from warren.notify.templates.render import read_templates
-from warren.notify.templates.sample import sample_notification, sample_storm
+from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
 CLUSTER = """[cluster.local]
 class-name = "kafka"
@@ -44,7 +45,7 @@ extras = {{ api_key = "REDACTED", app = "burrow" }}
 """
     )
     config = load(tmp_path)
-    assert check_templates(config) == []
+    assert is_clean(template_findings(config))
     rendered_text = read_templates(config.notifiers["default"]).render(sample("default", event))
     assert rendered_text is not None
     return rendered_text
@@ -101,11 +102,54 @@ def test_a_file_of_the_user_replaces_that_of_warren(tmp_path: Path) -> None:
     assert rendered(tmp_path, "default-http-post", "default-http-delete", Event.OPEN) == "mine: sample-group"
 
 
-def test_a_template_that_fails_on_the_sample_is_a_mistake(tmp_path: Path) -> None:
+def test_a_template_that_fails_on_the_sample_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "open.tmpl").write_text("{{.Result.Nothing}}")
     (tmp_path / "burrow.toml").write_text(
         f'{CLUSTER}[notifier.x]\nclass-name = "null"\ntemplate-open = "{tmp_path}/open.tmpl"\n'
     )
-    [mistake] = check_templates(load(tmp_path))
-    assert mistake.startswith("notifier.x: ")
-    assert "Nothing" in mistake
+    [warning] = template_findings(load(tmp_path)).warnings
+    assert warning.startswith("notifier.x: ")
+    assert "Nothing" in warning
+    assert warning.endswith("; if that happens on an incident, a plain message is sent instead")
+
+
+def test_the_close_template_that_burrow_comes_with_works(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "default-http-delete.tmpl").write_text(
+        '{"api_key":"{{index .Extras "api_key"}}","app":"{{index .Extras "app"}}","block":false,"ids":["{{.Id}}"]}\n'
+    )
+    (tmp_path / "burrow.toml").write_text(
+        f"""{CLUSTER}[notifier.x]
+class-name = "http"
+url-open = "http://localhost:1467/v1/event"
+url-close = "http://localhost:1467/v1/event?id={{{{$.Id}}}}"
+template-open = "config/default-http-post.tmpl"
+template-close = "config/default-http-delete.tmpl"
+send-close = true
+extras = {{ api_key = "K", app = "A" }}
+"""
+    )
+    config = load(tmp_path)
+    findings = template_findings(config)
+    assert findings.mistakes + findings.warnings == []
+    assert findings.notes == [
+        f"notifier.x: template {tmp_path}/config/default-http-delete.tmpl has .Id, which is read as .ID",
+        "notifier.x: template notifier.x.url_close has .Id, which is read as .ID",
+    ]
+    closed = read_templates(config.notifiers["x"]).render(sample_notification("x", Event.CLOSE))
+    assert closed == f'{{"api_key":"K","app":"A","block":false,"ids":["{SAMPLE_ID}"]}}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "has_note"),
+    [
+        ("{{if false}}{{.Id}}{{end}}", True),
+        ("{{with .Result}}{{$.Id}}{{end}}", True),
+        ('{{define "x"}}{{.Id}}{{end}}', True),
+        ("{{len (print .Id)}}", True),
+        ("{{.ID}} .Id {{/* .Id */}}", False),
+        ("{{.Extras.Id}}", False),
+    ],
+)
+def test_a_template_that_asks_for_id_is_noted(text: str, has_note: bool) -> None:
+    assert go.parse(text, "t", {}).has_old_id is has_note

@@ -1,7 +1,8 @@
 """Go templates, with the message that Burrow gives to them."""
+# ruff: noqa: N802 - the methods have Go's names
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,11 +11,22 @@ import gotemplate
 from gotemplate.burrow import KnownLag, Message, Offset, PartitionResult, Result, StatusConstant
 from gotemplate.burrow_functions import HELPERS
 from gotemplate.clock import Time
+from gotemplate.nodes import Field, Variable
 from warren.domain.status import Status
 from warren.incidents.model import Notification
 
 Built = TypeVar("Built", Result, PartitionResult, Offset)
 _STRUCTS = {"maxlag": PartitionResult, "start": Offset, "end": Offset}
+
+
+class MessageWithId(Message):
+    """Burrow's message, of which templates may also ask `.Id`."""
+
+    __slots__ = ()
+
+    def Id(self) -> str:
+        """The field `.ID`, by the name that Burrow's own template for closed incidents has for it."""
+        return self.ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +36,14 @@ class GoTemplate:
     template: gotemplate.Template
     extras: Mapping[str, str]
 
+    @property
+    def has_old_id(self) -> bool:
+        """Whether it asks for `.Id`."""
+        return _reads_id(self.template.definitions)
+
     def render(self, notification: Notification) -> str:
         """Render a notification; a TemplateError says why it fails."""
-        message = Message(
+        message = MessageWithId(
             Cluster=notification.cluster,
             Group=notification.group,
             ID=notification.incident,
@@ -40,6 +57,17 @@ class GoTemplate:
 def parse(text: str, name: str, extras: Mapping[str, str]) -> GoTemplate:
     """Parse a template; a TemplateError names the mistake and its line."""
     return GoTemplate(gotemplate.parse(text, name, HELPERS), extras)
+
+
+def _reads_id(node: object) -> bool:
+    """Whether a part of a template reads `.Id`."""
+    if isinstance(node, Field | Variable):
+        return node.names[:1] == ("Id",)
+    if isinstance(node, Mapping):
+        node = tuple(node.values())
+    elif is_dataclass(node):
+        node = tuple(getattr(node, each.name) for each in fields(node))
+    return isinstance(node, tuple) and any(map(_reads_id, node))
 
 
 def _build(struct: type[Built], values: Mapping[str, Any]) -> Built:
