@@ -167,13 +167,59 @@ def test_heads_of_verified_tails_end_with_the_data(kafka: Kafka, bench: Workbenc
         samplers.verify_tails({"local": [*partitions, ("no-such-topic", 0)]})
         sample = _sample_until(samplers, lambda s: bool(s.verified_tails))
         # A marker, data to the end, aborted messages, an open transaction that may become data, no messages.
-        assert _offsets_of(sample, name)[0] == [5, 3, 2, 4, 0]
-        assert set(sample.verified_tails) == set(partitions)
+        assert _offsets_of(sample, name)[0] == (ends := [5, 3, 2, 4, 0])
+        assert set(sample.verified_tails) == {(name, partition, end) for partition, end in enumerate(ends)}
 
-        bench.fill(name, [1, 1, 0, 0, 0])
-        sample = _sample_until(samplers, lambda s: len(s.verified_tails) == 3)
-        assert _offsets_of(sample, name)[0] == [7, 4, 2, 4, 0], "a tail is verified for the head it was read at"
+        bench.fill(name, [1, 1, 0, 1, 101])
+        sample = _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [7, 4, 2, 5, 101])
+        assert {tail[1:] for tail in sample.verified_tails} == {(0, 5), (1, 3), (2, 2), (3, 4)}, "what was read is so"
+        sample = _sample(samplers)
+        assert {tail[1:] for tail in sample.verified_tails} == {(0, 5), (1, 3), (2, 2)}, "the open one may be aborted"
+        bench.fill(name, [98, 0, 0, 0, 0])
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0][0] == 105)
+        assert (name, 0, 5) in _sample(samplers).verified_tails
+        bench.fill(name, [1, 0, 0, 0, 0])
+        _sample_until(samplers, lambda s: {tail[1] for tail in s.verified_tails} == {1, 2})
     producer.abort_transaction(30)
+
+
+def test_a_tail_of_a_moving_head_is_known_with_the_second_sample_after_its_request(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    name = bench.name("moving")
+    bench.create_topic(name, 1)
+    bench.fill(name, [5])
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [5])
+        for head in range(6, 9):
+            bench.fill(name, [1])
+            samplers.verify_tails({"local": [(name, 0)]})
+            assert _offsets_of(_sample(samplers), name)[0] == [head]
+            time.sleep(2)
+        bench.fill(name, [1])
+        assert (name, 0, 8) in _sample(samplers).verified_tails
+
+
+def test_a_tail_says_nothing_of_a_topic_that_was_created_again_with_fewer_partitions(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    name, others = bench.name("shrinks"), bench.name("shrinks-last")
+    for topic in (name, others):
+        bench.create_topic(topic, 2)
+        bench.fill(topic, [3, 3])
+    partitions = [(topic, partition) for topic in (name, others) for partition in (0, 1)]
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [3, 3])
+        samplers.verify_tails({"local": partitions})
+        _sample_until(samplers, lambda s: len(s.verified_tails) == 4)
+        for topic in (name, others):
+            bench.delete_topic(topic)
+            bench.create_topic(topic, 1)
+            bench.fill(topic, [3])
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == _offsets_of(s, others)[0] == [3])
+        samplers.verify_tails({"local": partitions})
+        sample = _sample(samplers)
+        assert (sample.error, set(sample.verified_tails) - {(name, 0, 3), (others, 0, 3)}) == (None, set())
 
 
 def test_heads_keep_their_order_over_several_requests(kafka: Kafka, bench: Workbench) -> None:

@@ -90,13 +90,13 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
     ]
     topics = {name: (Topic("old", "1", 1), Topic("new", "2", 1)) for name in "ab"}
     seen = {
-        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, verified_tails=(("new", 0),)),
+        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, verified_tails=(("new", 0, 7),)),
         "b": sample("b", topics=topics["b"]),
     }
     lost = (("old", NOW - 5), ("new", NOW - 20))
     assert planner.clusters(before, seen, reads, topics) == (
         # Gone as the list says, made again after the list before it.
-        PlannedCluster("a", True, False, 0, 200_000, lost, (("new", 0),), read_until_ms=0),
+        PlannedCluster("a", True, False, 0, 200_000, lost, (("new", 0, 7),), read_until_ms=0),
         PlannedCluster("b", True, True, 0, 200_000, read_until_ms=0),
         PlannedCluster("c", False, False, 0, 200_000),
     )

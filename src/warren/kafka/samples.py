@@ -11,6 +11,8 @@ from warren.domain.arrays import Ints
 NO_OFFSETS: Ints = np.empty(0, np.int64)
 Partition = tuple[str, int]
 """A topic and a partition of it."""
+VerifiedTail = tuple[str, int, int]
+"""A topic, a partition of it, and an offset: right before it there is data, not a transaction marker."""
 
 OWNERS = pa.schema(
     [
@@ -91,7 +93,7 @@ class ClusterSample:
     offsets topic that does not exist yet has no ends and no id.
     `topics` are those that existed at `topics_at_ms`, which may be long before the sample.
     `heads` and `log_starts` have one value per topic and partition, UNKNOWN where no broker answered.
-    `heads` of `verified_tails` are the end of the data: the transaction markers after it are left out.
+    `heads` that have not moved since their tail was read are the end of the data, without the transaction markers.
     `owners` and `consumer_groups` (those of the "consumer" protocol) are None unless they are new.
     """
 
@@ -104,7 +106,7 @@ class ClusterSample:
     topics: tuple[Topic, ...] = ()
     heads: Ints = field(default_factory=NO_OFFSETS.copy)
     log_starts: Ints = field(default_factory=NO_OFFSETS.copy)
-    verified_tails: tuple[Partition, ...] = ()
+    verified_tails: tuple[VerifiedTail, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0

@@ -9,6 +9,7 @@ from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.domain.offsets_outages import Outage
 from warren.domain.rules import Limits
+from warren.kafka.samples import VerifiedTail
 from warren.snapshot.manifest import Bucket, HeadSample
 from warren.snapshot.requests import PipelineRequest
 
@@ -26,8 +27,8 @@ class PlannedCluster:
     """How far back a head counts as recent: as long as Burrow's ring of head samples."""
     deleted_topics: tuple[tuple[str, int], ...] = ()
     """Topics that were deleted, created again or not, and when: commits from before do not count."""
-    verified_tails: tuple[tuple[str, int], ...] = ()
-    """Partitions whose tail has been read up to their present head."""
+    verified_tails: tuple[VerifiedTail, ...] = ()
+    """Partitions whose tail has been read, and the end of the data in it."""
     read_until_ms: int | None = None
     """When the ends were fixed up to which commits are read; None if now."""
     outages: tuple[Outage, ...] = ()
