@@ -20,7 +20,7 @@ from warren.demo.broker import Kafka
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.sampler import ClusterSamplers
-from warren.kafka.samples import ClusterSample, PartitionEnds, SamplingTarget
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, SamplingTarget
 
 _PATIENCE_S = 60.0
 _UNREACHABLE = "127.0.0.1:1"
@@ -288,6 +288,20 @@ def test_a_topic_that_vanishes_is_unknown_at_once_then_gone(kafka: Kafka, bench:
         assert _offsets_of(sample, other)[0] == [1, 1]
         _sample_until(samplers, lambda s: name not in _ids(s))
     assert name not in bench.admin.list_topics(timeout=10).topics, "sampling must not create it again"
+
+
+def test_topics_are_listed_again_soon_after_the_first_list_and_after_a_short_one(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    name = bench.name("absent")
+    bench.create_topic(name, 1)
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        first = _sample_until(samplers, lambda s: name in _ids(s))
+        second = _sample_until(samplers, lambda s: s.topics_at_ms >= first.topics_at_ms + TOPIC_GRACE_MS)
+        bench.delete_topic(name)
+        short = _sample_until(samplers, lambda s: name not in _ids(s))
+        assert short.topics_at_ms > second.topics_at_ms
+        _sample_until(samplers, lambda s: s.topics_at_ms >= short.topics_at_ms + TOPIC_GRACE_MS)
 
 
 def test_a_topic_that_is_created_again_has_another_id_with_its_heads(kafka: Kafka, bench: Workbench) -> None:

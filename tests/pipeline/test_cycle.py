@@ -15,7 +15,7 @@ from msgspec import structs
 from tests.kit.plans import NOW, Commit, commits_table
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.errors import Fenced
-from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.flow import judge_buckets
@@ -40,6 +40,7 @@ class Stage:
         self.now_ms = NOW
         self.levels: list[str] = []
         self.error: str | None = None
+        self.topics = (Topic("t", "t", 1),)
         self._end = 0
         self._commits: list[Commit] = []
         self.config = Config(
@@ -66,9 +67,10 @@ class Stage:
         if self.error:
             return {"c": ClusterSample("c", error=self.error)}
         ends = {"__consumer_offsets": {0: PartitionEnds(0, self._end, self._end)}}
-        heads, log_starts = np.array([100], np.int64), np.array([0], np.int64)
+        heads, log_starts = np.full(len(self.topics), 100), np.zeros(len(self.topics), np.int64)
         return {"c": ClusterSample("c", None, self.now_ms, ends, {"__consumer_offsets": "id"},
-                                   (self.now_ms, self.now_ms), (Topic("t", "t", 1),), heads, log_starts)}  # fmt: skip
+                                   (self.now_ms, self.now_ms), self.topics, heads, log_starts,
+                                   topics_at_ms=self.now_ms)}  # fmt: skip
 
     def _flow(self, _: Any, scans: Sequence[Any], extra: pa.Table, plan: CyclePlan) -> SimpleNamespace:
         commits = commits_table(self._commits if scans else [])
@@ -128,6 +130,34 @@ def test_a_deletion_outlives_restarts_while_its_cluster_is_away(stage: Stage) ->
     stage.start()
     assert in_force(stage.run(LATE + 20, ("g", NOW), ("g", LATE))) == []
     assert stage.windows() == {"g": [LATE - NOW]}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_topic_that_one_list_lacks_keeps_its_windows(stage: Stage, is_restarted: bool) -> None:
+    topics = stage.topics
+    stage.run(NOW, ("g", NOW))
+    if is_restarted:
+        stage.start()
+    for at_ms in (NOW + 10_000, NOW + 60_000):
+        stage.topics = ()
+        stage.run(at_ms)
+        assert stage.windows() == {"g": [0]}
+        stage.topics = topics
+        stage.run(at_ms + 10_000)
+        assert stage.windows() == {"g": [0]}, "the same topic is back"
+    stage.topics = ()
+    stage.run(NOW + 100_000)
+    stage.run(NOW + 100_000 + TOPIC_GRACE_MS)
+    assert stage.windows() == {}, "two lists agree"
+
+
+def test_a_topic_of_another_id_takes_the_windows_at_once_also_after_it_was_missing(stage: Stage) -> None:
+    stage.run(NOW, ("g", NOW))
+    stage.topics = ()
+    stage.run(NOW + 10_000)
+    stage.topics = (Topic("t", "another", 1),)
+    stage.run(NOW + 11_000)
+    assert stage.windows() == {}
 
 
 def failing(_: Store, __: Manifest) -> None:

@@ -1,6 +1,7 @@
 """Samples one cluster: the ends of its offsets topics and all heads every time, topics and owners rarely."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -17,12 +18,14 @@ from warren.kafka.samples import (
     COMMITTED,
     NO_OFFSETS,
     OWNERS,
+    TOPIC_GRACE_MS,
     ClusterSample,
     Partition,
     PartitionEnds,
     SampleVersions,
     SamplingTarget,
     Topic,
+    missing_topics,
     to_table,
 )
 from warren.kafka.tails import Tails
@@ -39,6 +42,8 @@ _RETRY_S = 1.0
 _REST_AFTER_REFRESH = 3.0
 _MIN_REST_S = 0.05
 _MAX_REST_S = 10.0
+# A list of topics that is short, or the first one, is checked by another soon: only two that agree delete a topic.
+_RECHECK_S = TOPIC_GRACE_MS / 1000 + 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +140,7 @@ class ClusterSampler:
             is_due, was_unavailable = started >= due_at, bool(self._unavailable_reason)
             self._is_refresh_wanted.clear()
             try:
-                self._refresh(is_due)
+                recheck_at = started + _RECHECK_S if self._refresh(is_due) else math.inf
             except Exception as error:  # noqa: BLE001 - the next refresh may succeed
                 level = logging.DEBUG if isinstance(error, ClusterError) else logging.ERROR
                 _log.log(level, "cluster %s: refresh of topics: %s", self._target.cluster, error, exc_info=True)
@@ -145,7 +150,7 @@ class ClusterSampler:
             took_s = 0.0 if was_unavailable else time.monotonic() - started
             rest_s = min(took_s * _REST_AFTER_REFRESH, _MAX_REST_S, period_s)
             self._is_unavailable.wait(max(rest_s, _MIN_REST_S))
-            self._is_refresh_wanted.wait(max(due_at - time.monotonic(), 0.0))
+            self._is_refresh_wanted.wait(max(min(due_at, recheck_at) - time.monotonic(), 0.0))
 
     def _ends(self, deadline: float) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
         """The ids of the offsets topics and the ends of their partitions."""
@@ -202,7 +207,8 @@ class ClusterSampler:
             self._is_refresh_wanted.set()
         return heads
 
-    def _refresh(self, is_due: bool) -> None:
+    def _refresh(self, is_due: bool) -> bool:
+        """Whether topics are missing that were there before, as far as that is known."""
         checked_at, checked_at_ms = time.monotonic(), _now_ms()
         deadline = checked_at + _REFRESH_TIMEOUT_S
         old = self._topics
@@ -210,9 +216,10 @@ class ClusterSampler:
         self._is_unavailable.clear()
         self._unavailable_reason = ""
         is_same = old is not None and layout.equals(old.layout)
+        is_short = old is None or bool(missing_topics(old.layout.topics, layout.topics))
         if old is not None and is_same and not is_due:
             self._topics = replace(old, checked_at=checked_at, checked_at_ms=checked_at_ms)
-            return
+            return is_short
         log_starts_deadline = time.monotonic() + _LOG_STARTS_TIMEOUT_S
         log_starts = OffsetQuery(layout, EARLIEST).send(self._admin, READ_UNCOMMITTED, log_starts_deadline)()
         owners = old.owners if old else _Owners()
@@ -226,6 +233,7 @@ class ClusterSampler:
                 self._topics = replace(topics, owners=self._owners(time.monotonic() + _REFRESH_TIMEOUT_S))
             except ClusterError as error:
                 _log.debug("cluster %s: owners: %s", self._target.cluster, error)
+        return is_short
 
     def _owners(self, deadline: float) -> _Owners:
         groups = self._admin.list_groups(deadline, only_consumer_protocol=True)

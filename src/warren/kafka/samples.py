@@ -14,6 +14,9 @@ Partition = tuple[str, int]
 VerifiedTail = tuple[str, int, int]
 """A topic, a partition of it, and an offset: right before it there is data, not a transaction marker."""
 
+TOPIC_GRACE_MS = 5_000
+"""How long lists of topics must lack a topic until it counts as deleted: a right may be lost for a moment."""
+
 OWNERS = pa.schema(
     [
         ("group", pa.string()),
@@ -75,6 +78,12 @@ class Topic:
     name: str
     id: str
     partitions: int
+
+
+def missing_topics(before: Sequence[Topic], now: Sequence[Topic]) -> list[Topic]:
+    """The topics whose names are not there any more."""
+    names = {topic.name for topic in now}
+    return [topic for topic in before if topic.name not in names]
 
 
 @dataclass(frozen=True, slots=True)

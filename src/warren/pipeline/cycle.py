@@ -133,7 +133,11 @@ class Cycles:
         """Plan, run and publish one cycle; until the manifest is published nothing has happened."""
         before, requested = self.manifest, self._take_requests()
         now_ms = self._clock_ms()
-        answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
+        answered = {
+            name: self._head_files.keep_missing_topics(sample)
+            for name, sample in samples.items()
+            if sample.error is None and name in self._config.clusters
+        }
         reads = admit(self._reads(answered, now_ms), self._config.pipeline.max_records)
         for warning in (warning for read in reads for warning in read.warnings):
             log.warning("%s", warning)
