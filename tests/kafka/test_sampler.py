@@ -349,6 +349,43 @@ def test_owners_of_consumer_protocol_groups_are_sampled_once_per_refresh(kafka: 
     consumer.close()
 
 
+def test_a_consumer_protocol_group_that_is_not_listed_any_more_loses_its_owners_or_shows_the_new_ones(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    topic, groups = bench.name("left"), {kind: bench.name(kind) for kind in ("deleted", "classic")}
+    bench.create_topic(topic, 1)
+
+    def join(group: str, protocol: str) -> Consumer:
+        settings = {"bootstrap.servers": kafka.bootstrap, "group.id": group, "client.id": protocol}
+        consumer = Consumer({**settings, "group.protocol": protocol})
+        consumer.subscribe([topic])
+        _until(lambda: consumer.poll(0.1) is None and len(consumer.assignment()) == 1)
+        return consumer
+
+    def owners(sample: ClusterSample) -> dict[str, list[str]] | None:
+        if sample.owners is None:
+            return None
+        rows, named = sample.owners.to_pylist(), sample.consumer_groups or ()
+        return {
+            kind: [row["client_id"] for row in rows if row["group"] == group]
+            for kind, group in groups.items()
+            if group in named
+        }
+
+    consumers = [join(group, "consumer") for group in groups.values()]
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: owners(s) == {"deleted": ["consumer"], "classic": ["consumer"]})
+        for consumer in consumers:
+            consumer.close()
+        bench.admin.delete_consumer_groups([groups["deleted"]])[groups["deleted"]].result()
+        classic = join(groups["classic"], "classic")
+        # Refreshes go on meanwhile, and none of their results is delivered.
+        time.sleep(2)
+        _sample_until(samplers, lambda s: owners(s) == {"deleted": [], "classic": ["classic"]})
+        _sample_until(samplers, lambda s: owners(s) == {})
+        classic.close()
+
+
 def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workbench, samplers: ClusterSamplers) -> None:
     topic = bench.name("committed")
     bench.create_topic(topic, 2)

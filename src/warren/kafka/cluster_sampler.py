@@ -51,6 +51,8 @@ class _Owners:
     version: int = 0
     table: pa.Table | None = None
     groups: tuple[str, ...] | None = None
+    listed: tuple[str, ...] = ()
+    """Those of `groups` that were of the "consumer" protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class ClusterSampler:
         self._last_heads = NO_OFFSETS
         self._is_suspect = np.empty(0, np.bool_)
         self._suspected_at = 0.0
+        self._delivered_owners = 0
 
     def sample(
         self, deadline: float, known: SampleVersions, unverified_tails: Sequence[Partition] = ()
@@ -109,6 +112,7 @@ class ClusterSampler:
         self._tails.verify(unverified_tails, topics.layout, heads)
         heads, verified_tails = self._tails.apply(topics.layout, heads)
         is_new_layout = topics.version != known.layout
+        self._delivered_owners = known.owners
         owners = topics.owners if topics.owners.version != known.owners else _Owners()
         return ClusterSample(
             self._target.cluster,
@@ -230,15 +234,19 @@ class ClusterSampler:
         self._has_topics.set()
         if is_due:
             try:
-                self._topics = replace(topics, owners=self._owners(time.monotonic() + _REFRESH_TIMEOUT_S))
+                self._topics = replace(topics, owners=self._owners(owners, time.monotonic() + _REFRESH_TIMEOUT_S))
             except ClusterError as error:
                 _log.debug("cluster %s: owners: %s", self._target.cluster, error)
         return is_short
 
-    def _owners(self, deadline: float) -> _Owners:
-        groups = self._admin.list_groups(deadline, only_consumer_protocol=True)
+    def _owners(self, before: _Owners, deadline: float) -> _Owners:
+        listed = self._admin.list_groups(deadline, only_consumer_protocol=True)
+        # A group that is not listed any more is deleted, or of the classic protocol now: described once more, it loses
+        # its owners or shows those that it has. That must not be lost with a result that no sample delivered.
+        former = before.listed if before.version == self._delivered_owners else before.groups or ()
+        groups = sorted({*listed, *former})
         table = _rows_to_table(OWNERS, self._admin.list_owners(groups, deadline))
-        return _Owners(time.time_ns(), table, tuple(groups))
+        return _Owners(time.time_ns(), table, tuple(groups), tuple(listed))
 
 
 def _rows_to_table(schema: pa.Schema, rows: Sequence[tuple[str | int, ...]]) -> pa.Table:

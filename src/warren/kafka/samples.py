@@ -103,7 +103,7 @@ class ClusterSample:
     `topics` are those that existed at `topics_at_ms`, which may be long before the sample.
     `heads` and `log_starts` have one value per topic and partition, UNKNOWN where no broker answered.
     `heads` that have not moved since their tail was read are the end of the data, without the transaction markers.
-    `owners` and `consumer_groups` (those of the "consumer" protocol) are None unless they are new.
+    `owners` and `consumer_groups` (those of the "consumer" protocol, now or at the last refresh) are None unless new.
     """
 
     cluster: str
