@@ -400,6 +400,21 @@ def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workben
     assert {(g, topic, p, 10 * i + p) for i, g in enumerate(groups) for p in (0, 1)} <= found
 
 
+def test_brokers_know_their_groups_and_say_of_others_that_they_have_nothing_committed(
+    kafka: Kafka, bench: Workbench, samplers: ClusterSamplers
+) -> None:
+    topic, names = bench.name("known"), [bench.name(kind) for kind in ("kept", "deleted", "never")]
+    bench.create_topic(topic, 1)
+    for group in names[:2]:
+        consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
+        consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        consumer.close()
+    assert set(names) & set(samplers.groups("local", 30)) == set(names[:2])
+    bench.admin.delete_consumer_groups([names[1]])[names[1]].result()
+    assert set(names) & set(samplers.groups("local", 30)) == {names[0]}
+    assert sorted(samplers.groups_without_offsets("local", names, 30)) == sorted(names[1:])
+
+
 @pytest.mark.parametrize(
     ("client_config", "words"),
     [

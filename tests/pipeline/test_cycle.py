@@ -19,6 +19,7 @@ from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, T
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.flow import judge_buckets
+from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.planner import MAX_COMMIT_DELAY_MS
 from warren.pipeline.schemas import TableKind
@@ -40,7 +41,9 @@ class Stage:
         self.now_ms = NOW
         self.levels: list[str] = []
         self.error: str | None = None
-        self.topics = (Topic("t", "t", 1),)
+        self.topics: tuple[Topic, ...] = (Topic("t", "t", 1),)
+        self.group_checks: GroupChecks | None = None
+        self.seeds = pa.table({})
         self._end = 0
         self._commits: list[Commit] = []
         self.config = Config(
@@ -54,8 +57,8 @@ class Stage:
     def start(self) -> None:
         """A new process on the same directory."""
         self.cycles = Cycles(
-            self.config, SimpleNamespace(), Store(self.root), self._look, lambda _: pa.table({}),  # type: ignore[arg-type]
-            clock_ms=lambda: self.now_ms, on_level=self._on_level,
+            self.config, SimpleNamespace(), Store(self.root), self._look, lambda _: self.seeds,  # type: ignore[arg-type]
+            clock_ms=lambda: self.now_ms, on_level=self._on_level, group_checks=self.group_checks,
         )  # fmt: skip
 
     def _on_level(self, level: str) -> None:

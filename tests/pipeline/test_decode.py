@@ -174,7 +174,11 @@ def test_a_tombstone_of_a_new_protocol_group_takes_its_owners_and_no_commits(ver
 
 @pytest.mark.parametrize("version", [3, 17])
 def test_a_group_that_moves_to_the_classic_protocol_keeps_its_commits_and_has_its_members(version: int) -> None:
-    records = [commit(1), Record(2, group_key("g", version), None), Record(3, group_key("g"), members(("a", {"t": [0]})))]
+    records = [
+        commit(1),
+        Record(2, group_key("g", version), None),
+        Record(3, group_key("g"), members(("a", {"t": [0]}))),
+    ]
     for batches in ([records], [records[:2], records[2:]]):
         rows_of = mapped(plan(ROOT), *batches)
         assert [row[4] for row in shown(rows_of[TableKind.COMMITS])] == [1]

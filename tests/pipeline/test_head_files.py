@@ -104,12 +104,12 @@ def test_a_topic_is_kept_until_lists_lack_it_for_a_while(store: Store) -> None:
         return kept.topics, kept.heads.tolist(), kept.log_starts.tolist()
 
     all_three = tuple(topics)
-    lacks_b, lacks_all = ([topics[0], topics[2]], [11, 41]), ([], [])
+    lacks_b = ([topics[0], topics[2]], [11, 41])
     with_b = (all_three, [11, UNKNOWN, UNKNOWN, 41], [1, UNKNOWN, UNKNOWN, 4])
     assert at(1_000, *lacks_b) == at(1_000 + TOPIC_GRACE_MS - 1, *lacks_b) == with_b, "one list, or two too close"
     assert at(7_000, topics, [11, 21, 31, 41]) == (all_three, [11, 21, 31, 41], [1, 2, 3, 4]), "it is back"
     assert at(8_000, *lacks_b) == with_b, "and counts from its next absence"
-    assert at(9_000, *lacks_all) == (all_three, [UNKNOWN] * 4, [UNKNOWN] * 4)
+    assert at(9_000, [], []) == (all_three, [UNKNOWN] * 4, [UNKNOWN] * 4)
     assert at(8_000 + TOPIC_GRACE_MS, *lacks_b) == (tuple(lacks_b[0]), [11, 41], [1, 4])
     again = [topics[0], Topic("b", "9", 1), topics[2]]
     assert at(99_000, again, [11, 1, 41]) == (tuple(again), [11, 1, 41], [1, 0, 4]), "another topic is not that one"

@@ -194,7 +194,7 @@ def test_the_driver_calls_every_bucket_and_sends_owners_and_seeds_to_theirs(tmp_
     owners = to_table(OWNERS, [["g"], ["t"], [3], ["/10.0.0.1"], ["client"]])
     seen = {"local": sample("local", owners=owners, consumer_groups=("g", "empty"), heads=np.zeros(0, np.int64))}
     seeds = {"local": to_table(COMMITTED, [["silent"], ["t"], [0], [42]])}
-    batches = driver_tables(made, seen, seeds)
+    batches = driver_tables(made, seen, seeds, {})
     calls = batches.filter(pc.equal(batches["kind"], int(TableKind.NONE)))
     assert (calls["slot"].to_pylist(), calls["bucket"].to_pylist()) == ([5, 6, 7], [0, 1, 2])
     rest = addressed_rows(batches.filter(pc.not_equal(batches["kind"], int(TableKind.NONE))).to_batches())

@@ -55,7 +55,7 @@ class Group:
     def seen(self) -> dict[int, tuple[list[int], str]]:
         """The offsets in the windows and the owner's client id of each partition, after one more cycle."""
         source = PlannedSource(0, (GroupFilter(self.name),))
-        rows = mapped(plan(Path("."), sources=(source,)), list(self._records()))
+        rows = mapped(plan(self.cycles.root, sources=(source,)), list(self._records()))
         commits = [
             Commit(row["group"], row["topic"], row["partition"], None if row["is_tombstone"] else row["offset"],
                    row["time_ms"], row["order"]) for row in rows[TableKind.COMMITS]
@@ -73,12 +73,13 @@ class Group:
             message = reader.poll(30)
             assert message is not None
             partition, offset = message.partition(), message.offset()
-            assert partition is not None and offset is not None
+            assert partition is not None
+            assert offset is not None
             if message.error():
                 unread.discard(partition)
             else:
                 self._positions[partition] = offset + 1
-                yield Record(offset, message.key(), message.value(), partition=partition)  # type: ignore[arg-type]
+                yield Record(offset, message.key(), message.value(), partition=partition)
         reader.close()
 
 

@@ -135,6 +135,14 @@ class ClusterSampler:
         groups = self._admin.list_groups(deadline, only_consumer_protocol=False)
         return _rows_to_table(COMMITTED, self._admin.list_committed(groups, deadline))
 
+    def groups(self, deadline: float) -> list[str]:
+        """The names of all groups that the brokers list."""
+        return self._admin.list_groups(deadline, only_consumer_protocol=False)
+
+    def groups_without_offsets(self, groups: Sequence[str], deadline: float) -> list[str]:
+        """Those of the groups that have nothing committed."""
+        return self._admin.groups_without_offsets(groups, deadline)
+
     def refresh_forever(self) -> None:
         """Refresh topics, log starts and owners every `topic_refresh_s`, and topics when a sample saw them change."""
         period_s = self._target.topic_refresh_s

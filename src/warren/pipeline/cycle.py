@@ -17,6 +17,7 @@ from warren.kafka.options import to_spark_options
 from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult, decode_result
 from warren.pipeline.flow import flow
+from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
@@ -67,6 +68,7 @@ class Cycles:
         verify_tails: VerifyTails = lambda _: None,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         on_level: Callable[[str], None] = lambda _: None,
+        group_checks: GroupChecks | None = None,
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
@@ -77,6 +79,7 @@ class Cycles:
         self._verify_tails = verify_tails
         self._clock_ms = clock_ms
         self._on_level = on_level
+        self._group_checks = group_checks or GroupChecks()
         self._requests = RequestQueue(store.root)
         self._started: set[str] = set()
         """The clusters that have answered since this process started."""
@@ -142,7 +145,8 @@ class Cycles:
         for warning in (warning for read in reads for warning in read.warnings):
             log.warning("%s", warning)
         topics = {name: self._head_files.topics(name) for name in answered}
-        clusters = self._planner.clusters(before, answered, reads, topics)
+        listed = self._group_checks.answers(before, answered, now_ms)
+        clusters = self._group_checks.planned(self._planner.clusters(before, answered, reads, topics), listed)
         heads = before.heads
         if answered:
             heads = (*heads, self._head_files.write(before.sequence + 1, self._planner.names, answered))
@@ -150,7 +154,7 @@ class Cycles:
         heads = thin_history(heads, now_ms)
         plan = self._planner.plan(before, now_ms, clusters, reads, heads, self._slots, deletions)
         seeds = self._list_seeds(answered)
-        tables = driver_tables(plan, answered, seeds)
+        tables = driver_tables(plan, answered, seeds, listed)
         watch.lap("plan")
         query = flow(self._spark, self._scans(reads), tables, plan)
         rows = run_query(self._spark, query.collect, lambda: self._all_answer(reads))
@@ -159,9 +163,10 @@ class Cycles:
         manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
         renewed = {deletion for result in results for deletion in result.renewed_deletions}
         manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
-        self._writer.publish(manifest)
+        self._writer.publish(self._group_checks.with_unseen_deletions(before, manifest, listed, results))
         watch.lap("publish")
         self._head_files.published()
+        self._group_checks.published(listed, results, now_ms)
         self._requests.remove(request.id for request in requested)
         for request in requested:
             log.info("%s: deleted group %r, topic %r on request", request.cluster, request.group, request.topic)

@@ -21,7 +21,13 @@ from warren.pipeline.add_commits import add_seeds, append_commits, locate_commit
 from warren.pipeline.bucket_files import load_bucket, load_inputs, write_bucket
 from warren.pipeline.bucket_result import to_result
 from warren.pipeline.decode import compact_records, decode_records
-from warren.pipeline.drop import drop_deleted_commits, drop_deleted_partitions, drop_expired, drop_restarted_clusters
+from warren.pipeline.drop import (
+    drop_deleted_commits,
+    drop_deleted_partitions,
+    drop_expired,
+    drop_restarted_clusters,
+    drop_unlisted_groups,
+)
 from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.roll_up_groups import roll_up_groups
@@ -43,6 +49,7 @@ BUCKET_STEPS: tuple[BucketStep, ...] = (
     replace_owners,
     sort_partitions,
     drop_deleted_partitions,
+    drop_unlisted_groups,
     drop_expired,
     judge_partitions,
     roll_up_groups,

@@ -32,6 +32,8 @@ class PlannedCluster:
     read_until_ms: int | None = None
     """When the ends were fixed up to which commits are read; None if now."""
     outages: tuple[Outage, ...] = ()
+    listed_at_ms: int | None = None
+    """When its brokers listed the groups that they know; None if they did not for this cycle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from warren.pipeline.head_files import changed_topics
 from warren.pipeline.next_manifest import clock_skew_of, state_of
 from warren.pipeline.offset_ranges import TopicRead, plan_topic_read
 from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource
-from warren.pipeline.schemas import OWNERS, SEEDS, TableKind
+from warren.pipeline.schemas import LISTED, OWNERS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.pipeline.wanted import keep_wanted_groups
 from warren.snapshot.manifest import HeadSample, Manifest, Source
@@ -162,8 +162,10 @@ def outages_of(sources: Sequence[Source]) -> tuple[Outage, ...]:
     )
 
 
-def driver_tables(plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table]) -> pa.Table:
-    """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds."""
+def driver_tables(
+    plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table], listed: Mapping[str, pa.Table]
+) -> pa.Table:
+    """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds, listed groups."""
     batches = [call_buckets(plan)]
     for index, cluster in enumerate(plan.clusters):
         sample = answered.get(cluster.name)
@@ -172,6 +174,8 @@ def driver_tables(plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Tab
             tables[TableKind.OWNERS] = _to_cluster_table(_with_groups(sample), index, OWNERS, plan)
         if cluster.name in seeds:
             tables[TableKind.SEEDS] = _to_cluster_table(seeds[cluster.name], index, SEEDS, plan)
+        if cluster.name in listed:
+            tables[TableKind.LISTED] = _to_cluster_table(listed[cluster.name], index, LISTED, plan)
         batches += address_tables(tables, plan)
     return pa.Table.from_batches(batches)
 

@@ -13,6 +13,7 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, concat, empty, take_rows
 from warren.pipeline.head_history import HeadHistory, RowHeads
 from warren.pipeline.plan import CyclePlan
+from warren.pipeline.schemas import LISTED
 from warren.snapshot.schemas import GROUPS
 
 Integers = NDArray[np.integer]
@@ -132,6 +133,8 @@ class WorkingBucket:
     """The ids of deletions whose groups have committed again."""
     unverified_rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The rows whose verdict waits until their tail is verified."""
+    unlisted_groups: tuple[tuple[str, str], ...] = ()
+    """Clusters and names of some groups that their brokers do not list."""
     group_table: pa.Table = field(default_factory=GROUPS.empty_table)
 
     def group_keys(self, cluster: Integers | None = None, group: Integers | None = None) -> Ints:
@@ -194,6 +197,7 @@ class BucketInputs:
     rejects: pa.Table
     heads: HeadHistory
     groups_before: pa.Table = field(default_factory=GROUPS.empty_table)
+    listed: pa.Table = field(default_factory=LISTED.empty_table)
 
     def row_heads(self, bucket: WorkingBucket) -> RowHeads:
         """The head history of the bucket's rows."""

@@ -87,6 +87,8 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     totallag: int
     worst_status: str
     topics_at_ms: int = 0
+    has_unseen_deletions: bool = False
+    """Whether groups may have been deleted unseen, and its brokers were not asked since."""
 
     @property
     def is_judged(self) -> bool:
