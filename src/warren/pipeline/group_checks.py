@@ -3,13 +3,13 @@
 Brokers remove tombstones after `delete.retention.ms`. Groups that were deleted in a long gap in reading would then stay
 for `expire-group`. So after such a gap, and every `groups-reaper-refresh` seconds, the brokers of a cluster are asked,
 beside the cycle: they list their groups, the buckets name groups that the list lacks, and of each of those the brokers
-say whether it has anything committed. Only a group of which both are untrue is dropped. A list that is short, because
-a right is missing or a partition of the offsets topic has no leader, drops nothing.
+say whether it has anything committed. Only a group that is not listed and has nothing committed is dropped. A list that
+is short, because a right is missing or a partition of the offsets topic has no leader, drops nothing.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +18,7 @@ from msgspec import structs
 
 from warren.config import Config
 from warren.errors import ClusterError
+from warren.kafka.samples import ClusterSample
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.manifest import Manifest
@@ -60,10 +61,12 @@ class GroupChecks:
     _checked_ms: dict[str, int] = field(default_factory=dict)
     _failed_ms: dict[str, int] = field(default_factory=dict)
 
-    def answers(self, before: Manifest, answered: Collection[str], now_ms: int) -> dict[str, pa.Table]:
+    def answers(self, before: Manifest, answered: Mapping[str, ClusterSample], now_ms: int) -> dict[str, pa.Table]:
         """What the brokers have said since the last cycle, as `LISTED` tables by cluster; checks that are due start."""
         tables = {}
         for cluster in (cluster for cluster in answered if cluster in self.refresh_s):
+            if _is_gap(before, cluster, answered[cluster].ends_at_ms):
+                self._running.pop(cluster, None)
             check = self._running.get(cluster)
             if check is None and self._is_due(before, cluster, now_ms):
                 self._running[cluster] = _Check(now_ms, _in_background(self.list_groups, cluster))
@@ -92,8 +95,7 @@ class GroupChecks:
         unlisted = {cluster for result in results for cluster, _ in result.unlisted_groups}
         clusters = {}
         for name, state in after.clusters.items():
-            looked_at_ms = before.clusters[name].looked_at_ms if name in before.clusters else 0
-            is_gap = bool(looked_at_ms) and state.looked_at_ms - looked_at_ms > LONG_GAP_MS
+            is_gap = _is_gap(before, name, state.looked_at_ms)
             is_open = state.has_unseen_deletions and not (name in tables and name not in unlisted)
             clusters[name] = structs.replace(state, has_unseen_deletions=is_gap or is_open)
         return structs.replace(after, clusters=clusters)
@@ -128,6 +130,12 @@ def checked_clusters(config: Config) -> dict[str, int]:
     """The clusters whose groups all commit to the brokers' own offsets topic, with their `groups-reaper-refresh`."""
     other = {cluster for cluster, topic in offsets_topics(config) if topic != OFFSETS_TOPIC}
     return {name: own.groups_reaper_refresh for name, own in config.clusters.items() if name not in other}
+
+
+def _is_gap(before: Manifest, cluster: str, looked_at_ms: int) -> bool:
+    """Whether nothing of the cluster was read for so long that tombstones may be gone."""
+    last_ms = before.clusters[cluster].looked_at_ms if cluster in before.clusters else 0
+    return last_ms > 0 and looked_at_ms - last_ms > LONG_GAP_MS
 
 
 def _known(check: _Check) -> set[str]:
