@@ -21,6 +21,7 @@ from warren.logs import set_level
 from warren.notify.leadership import Leadership
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import SparkEngine
+from warren.pipeline.group_checks import GroupChecks, checked_clusters
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
@@ -59,6 +60,11 @@ def running(config: Config) -> Iterator["Warren"]:
             lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),
             samplers.verify_tails,
             on_level=set_level,
+            group_checks=GroupChecks(
+                checked_clusters(config),
+                lambda cluster: samplers.groups(cluster, COMMITTED_TIMEOUT_S),
+                lambda cluster, groups: samplers.groups_without_offsets(cluster, groups, COMMITTED_TIMEOUT_S),
+            ),
         )
         followers: list[SnapshotFollower] = []
 

@@ -22,7 +22,7 @@ from warren.demo.broker import Kafka
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.sampler import ClusterSamplers
-from warren.kafka.samples import ClusterSample, PartitionEnds, SamplingTarget
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, SamplingTarget
 
 _PATIENCE_S = 60.0
 _UNREACHABLE = "127.0.0.1:1"
@@ -169,13 +169,59 @@ def test_heads_of_verified_tails_end_with_the_data(kafka: Kafka, bench: Workbenc
         samplers.verify_tails({"local": [*partitions, ("no-such-topic", 0)]})
         sample = _sample_until(samplers, lambda s: bool(s.verified_tails))
         # A marker, data to the end, aborted messages, an open transaction that may become data, no messages.
-        assert _offsets_of(sample, name)[0] == [5, 3, 2, 4, 0]
-        assert set(sample.verified_tails) == set(partitions)
+        assert _offsets_of(sample, name)[0] == (ends := [5, 3, 2, 4, 0])
+        assert set(sample.verified_tails) == {(name, partition, end) for partition, end in enumerate(ends)}
 
-        bench.fill(name, [1, 1, 0, 0, 0])
-        sample = _sample_until(samplers, lambda s: len(s.verified_tails) == 3)
-        assert _offsets_of(sample, name)[0] == [7, 4, 2, 4, 0], "a tail is verified for the head it was read at"
+        bench.fill(name, [1, 1, 0, 1, 101])
+        sample = _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [7, 4, 2, 5, 101])
+        assert {tail[1:] for tail in sample.verified_tails} == {(0, 5), (1, 3), (2, 2), (3, 4)}, "what was read is so"
+        sample = _sample(samplers)
+        assert {tail[1:] for tail in sample.verified_tails} == {(0, 5), (1, 3), (2, 2)}, "the open one may be aborted"
+        bench.fill(name, [98, 0, 0, 0, 0])
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0][0] == 105)
+        assert (name, 0, 5) in _sample(samplers).verified_tails
+        bench.fill(name, [1, 0, 0, 0, 0])
+        _sample_until(samplers, lambda s: {tail[1] for tail in s.verified_tails} == {1, 2})
     producer.abort_transaction(30)
+
+
+def test_a_tail_of_a_moving_head_is_known_with_the_second_sample_after_its_request(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    name = bench.name("moving")
+    bench.create_topic(name, 1)
+    bench.fill(name, [5])
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [5])
+        for head in range(6, 9):
+            bench.fill(name, [1])
+            samplers.verify_tails({"local": [(name, 0)]})
+            assert _offsets_of(_sample(samplers), name)[0] == [head]
+            time.sleep(2)
+        bench.fill(name, [1])
+        assert (name, 0, 8) in _sample(samplers).verified_tails
+
+
+def test_a_tail_says_nothing_of_a_topic_that_was_created_again_with_fewer_partitions(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    name, others = bench.name("shrinks"), bench.name("shrinks-last")
+    for topic in (name, others):
+        bench.create_topic(topic, 2)
+        bench.fill(topic, [3, 3])
+    partitions = [(topic, partition) for topic in (name, others) for partition in (0, 1)]
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [3, 3])
+        samplers.verify_tails({"local": partitions})
+        _sample_until(samplers, lambda s: len(s.verified_tails) == 4)
+        for topic in (name, others):
+            bench.delete_topic(topic)
+            bench.create_topic(topic, 1)
+            bench.fill(topic, [3])
+        _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == _offsets_of(s, others)[0] == [3])
+        samplers.verify_tails({"local": partitions})
+        sample = _sample(samplers)
+        assert (sample.error, set(sample.verified_tails) - {(name, 0, 3), (others, 0, 3)}) == (None, set())
 
 
 def test_heads_keep_their_order_over_several_requests(kafka: Kafka, bench: Workbench) -> None:
@@ -246,6 +292,20 @@ def test_a_topic_that_vanishes_is_unknown_at_once_then_gone(kafka: Kafka, bench:
     assert name not in bench.admin.list_topics(timeout=10).topics, "sampling must not create it again"
 
 
+def test_topics_are_listed_again_soon_after_the_first_list_and_after_a_short_one(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    name = bench.name("absent")
+    bench.create_topic(name, 1)
+    with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
+        first = _sample_until(samplers, lambda s: name in _ids(s))
+        second = _sample_until(samplers, lambda s: s.topics_at_ms >= first.topics_at_ms + TOPIC_GRACE_MS)
+        bench.delete_topic(name)
+        short = _sample_until(samplers, lambda s: name not in _ids(s))
+        assert short.topics_at_ms > second.topics_at_ms
+        _sample_until(samplers, lambda s: s.topics_at_ms >= short.topics_at_ms + TOPIC_GRACE_MS)
+
+
 def test_a_topic_that_is_created_again_has_another_id_with_its_heads(kafka: Kafka, bench: Workbench) -> None:
     name = bench.name("recreated")
     first = bench.create_topic(name, 2)
@@ -291,6 +351,43 @@ def test_owners_of_consumer_protocol_groups_are_sampled_once_per_refresh(kafka: 
     consumer.close()
 
 
+def test_a_consumer_protocol_group_that_is_not_listed_any_more_loses_its_owners_or_shows_the_new_ones(
+    kafka: Kafka, bench: Workbench
+) -> None:
+    topic, groups = bench.name("left"), {kind: bench.name(kind) for kind in ("deleted", "classic")}
+    bench.create_topic(topic, 1)
+
+    def join(group: str, protocol: str) -> Consumer:
+        settings = {"bootstrap.servers": kafka.bootstrap, "group.id": group, "client.id": protocol}
+        consumer = Consumer({**settings, "group.protocol": protocol})
+        consumer.subscribe([topic])
+        _until(lambda: consumer.poll(0.1) is None and len(consumer.assignment()) == 1)
+        return consumer
+
+    def owners(sample: ClusterSample) -> dict[str, list[str]] | None:
+        if sample.owners is None:
+            return None
+        rows, named = sample.owners.to_pylist(), sample.consumer_groups or ()
+        return {
+            kind: [row["client_id"] for row in rows if row["group"] == group]
+            for kind, group in groups.items()
+            if group in named
+        }
+
+    consumers = [join(group, "consumer") for group in groups.values()]
+    with ClusterSamplers([_target(kafka)], processes=1) as samplers:
+        _sample_until(samplers, lambda s: owners(s) == {"deleted": ["consumer"], "classic": ["consumer"]})
+        for consumer in consumers:
+            consumer.close()
+        bench.admin.delete_consumer_groups([groups["deleted"]])[groups["deleted"]].result()
+        classic = join(groups["classic"], "classic")
+        # Refreshes go on meanwhile, and none of their results is delivered.
+        time.sleep(2)
+        _sample_until(samplers, lambda s: owners(s) == {"deleted": [], "classic": ["classic"]})
+        _sample_until(samplers, lambda s: owners(s) == {})
+        classic.close()
+
+
 def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workbench, samplers: ClusterSamplers) -> None:
     topic = bench.name("committed")
     bench.create_topic(topic, 2)
@@ -303,6 +400,21 @@ def test_committed_offsets_of_all_groups_are_listed(kafka: Kafka, bench: Workben
     rows = samplers.committed("local", 30).to_pylist()
     found = {(row["group"], row["topic"], row["partition"], row["offset"]) for row in rows}
     assert {(g, topic, p, 10 * i + p) for i, g in enumerate(groups) for p in (0, 1)} <= found
+
+
+def test_brokers_know_their_groups_and_say_of_others_that_they_have_nothing_committed(
+    kafka: Kafka, bench: Workbench, samplers: ClusterSamplers
+) -> None:
+    topic, names = bench.name("known"), [bench.name(kind) for kind in ("kept", "deleted", "never")]
+    bench.create_topic(topic, 1)
+    for group in names[:2]:
+        consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group})
+        consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        consumer.close()
+    assert set(names) & set(samplers.groups("local", 30)) == set(names[:2])
+    bench.admin.delete_consumer_groups([names[1]])[names[1]].result()
+    assert set(names) & set(samplers.groups("local", 30)) == {names[0]}
+    assert sorted(samplers.groups_without_offsets("local", names, 30)) == sorted(names[1:])
 
 
 @pytest.mark.parametrize(

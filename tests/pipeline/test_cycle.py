@@ -16,11 +16,12 @@ from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.errors import Fenced
-from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import KeepWaiting
+from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import TableKind
@@ -42,6 +43,9 @@ class Stage:
         self.now_ms = NOW
         self.levels: list[str] = []
         self.error: str | None = None
+        self.topics: tuple[Topic, ...] = (Topic("t", "t", 1),)
+        self.group_checks: GroupChecks | None = None
+        self.seeds = pa.table({})
         self._end = 0
         self._commits: list[Commit] = []
         self.config = Config(
@@ -52,8 +56,9 @@ class Stage:
     def start(self) -> None:
         """A new process on the same directory."""
         self.cycles = Cycles(
-            self.config, self, Store(self.root), self._look, lambda _: pa.table({}),
+            self.config, self, Store(self.root), self._look, lambda _: self.seeds,
             clock=lambda: ClockReading(self.now_ms, self.now_ms), on_level=self._on_level,
+            group_checks=self.group_checks,
         )  # fmt: skip
 
     def _on_level(self, level: str) -> None:
@@ -65,9 +70,10 @@ class Stage:
         if self.error:
             return {"c": ClusterSample("c", error=self.error)}
         ends = {"__consumer_offsets": {0: PartitionEnds(0, self._end, self._end)}}
-        heads, log_starts = np.array([100], np.int64), np.array([0], np.int64)
+        heads, log_starts = np.full(len(self.topics), 100), np.zeros(len(self.topics), np.int64)
         return {"c": ClusterSample("c", None, (self.now_ms, self.now_ms), ends, {"__consumer_offsets": "id"},
-                                   (self.now_ms, self.now_ms), (Topic("t", "t", 1),), heads, log_starts)}  # fmt: skip
+                                   (self.now_ms, self.now_ms), self.topics, heads, log_starts,
+                                   topics_at_ms=self.now_ms)}  # fmt: skip
 
     def run(
         self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
@@ -130,6 +136,34 @@ def test_a_deletion_outlives_restarts_while_its_cluster_is_away(stage: Stage) ->
     stage.start()
     assert in_force(stage.cycle(LATE + 20, ("g", LATE + 15))) == []
     assert stage.windows() == {"g": [LATE + 15 - NOW]}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_topic_that_one_list_lacks_keeps_its_windows(stage: Stage, is_restarted: bool) -> None:
+    topics = stage.topics
+    stage.cycle(NOW, ("g", NOW))
+    if is_restarted:
+        stage.start()
+    for at_ms in (NOW + 10_000, NOW + 60_000):
+        stage.topics = ()
+        stage.cycle(at_ms)
+        assert stage.windows() == {"g": [0]}
+        stage.topics = topics
+        stage.cycle(at_ms + 10_000)
+        assert stage.windows() == {"g": [0]}, "the same topic is back"
+    stage.topics = ()
+    stage.cycle(NOW + 100_000)
+    stage.cycle(NOW + 100_000 + TOPIC_GRACE_MS)
+    assert stage.windows() == {}, "two lists agree"
+
+
+def test_a_topic_of_another_id_takes_the_windows_at_once_also_after_it_was_missing(stage: Stage) -> None:
+    stage.cycle(NOW, ("g", NOW))
+    stage.topics = ()
+    stage.cycle(NOW + 10_000)
+    stage.topics = (Topic("t", "another", 1),)
+    stage.cycle(NOW + 11_000)
+    assert stage.windows() == {}
 
 
 def failing(_: Store, __: Manifest) -> None:

@@ -160,6 +160,31 @@ def test_a_group_that_did_not_move_is_taken(name: str, other: Record) -> None:
     assert shown(mapped(plan(ROOT), records)[TableKind.COMMITS]) == [("g", None, -1, 0, 2, True)], name
 
 
+@pytest.mark.parametrize("version", [3, 17])
+def test_a_tombstone_of_a_new_protocol_group_takes_its_owners_and_no_commits(version: int) -> None:
+    records = [commit(1), Record(2, group_key("g", version), b"\x00\x00"), Record(3, group_key("g", version), None)]
+    rows_of = mapped(plan(ROOT), records)
+    assert [row[4] for row in shown(rows_of[TableKind.COMMITS])] == [1]
+    assert owned(rows_of[TableKind.OWNERS]) == [("g", None, -1, None, None)]
+    unwanted = plan(ROOT, sources=(PlannedSource(0, (GroupFilter(denylist="g"),)),))
+    assert mapped(unwanted, records)[TableKind.OWNERS] == []
+    recreated = [*records, Record(4, group_key("g", version), b"\x00\x00")]
+    assert mapped(plan(ROOT), recreated)[TableKind.OWNERS] == []
+
+
+@pytest.mark.parametrize("version", [3, 17])
+def test_a_group_that_moves_to_the_classic_protocol_keeps_its_commits_and_has_its_members(version: int) -> None:
+    records = [
+        commit(1),
+        Record(2, group_key("g", version), None),
+        Record(3, group_key("g"), members(("a", {"t": [0]}))),
+    ]
+    for batches in ([records], [records[:2], records[2:]]):
+        rows_of = mapped(plan(ROOT), *batches)
+        assert [row[4] for row in shown(rows_of[TableKind.COMMITS])] == [1]
+        assert set(owned(rows_of[TableKind.OWNERS])) == {("g", "t", 0, "/a", "client-a"), ("g", None, -1, None, None)}
+
+
 def test_records_of_new_protocols_are_skipped_quietly() -> None:
     records = [
         *(Record(v, group_key("g", v), b"\x00\x00\x01") for v in (3, 4, 6, 11, 17)),

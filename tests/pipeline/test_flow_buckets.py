@@ -108,9 +108,9 @@ def test_a_bad_verdict_for_a_short_lag_waits_until_its_tail_is_known(cycles: Reh
     assert (status(row), row["current_lag"]) == ((Status.OK, Reason.TAIL_IN_DOUBT), 51)
     assert cycles.results[0].tails_to_verify == (("local", "t", 0),)
 
-    other = PlannedCluster("local", is_judged=True, verified_tails=(("t", 1), ("u", 0)))
+    other = PlannedCluster("local", is_judged=True, verified_tails=(("t", 1, 871), ("u", 0, 871), ("t", 0, 820)))
     assert status(cycles.cycle(late + 1, clusters=(other,))[KEY]) == (Status.OK, Reason.TAIL_IN_DOUBT)
-    known = PlannedCluster("local", is_judged=True, verified_tails=(("u", 0), ("t", 0)))
+    known = PlannedCluster("local", is_judged=True, verified_tails=(("u", 0, 5), ("t", 0, 821)))
     row = cycles.cycle(late + 2, clusters=(known,))[KEY]
     assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2)
     assert len(cycles.results[0].tails_to_verify) == 0
@@ -119,6 +119,28 @@ def test_a_bad_verdict_for_a_short_lag_waits_until_its_tail_is_known(cycles: Reh
     row = cycles.cycle(late + 3, clusters=(forgotten,))[KEY]
     assert (status(row), row["since_ms"]) == ((Status.STOP, Reason.STOPPED), late + 2), "what it was before, it stays"
     assert cycles.results[0].tails_to_verify == (("local", "t", 0),)
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True])
+def test_a_dead_consumer_of_a_topic_that_goes_on_is_found_within_two_triggers_of_doubt(
+    cycles: Rehearsal, is_in_doubt: bool
+) -> None:
+    # One message per trigger. A tail that a cycle requests is read at the head of the next sample, and known with the
+    # sample after that one, when the head has moved on again.
+    is_read: dict[int, int] = {}
+    for n in range(25):
+        at, head = NOW + n * TRIGGER, 800 + n
+        cycles.sample(at, {"local": {"t": [head]}})
+        commits = [commit(n, at - 3_000, head)] if n < 5 else []
+        ends = [end for read_at, end in is_read.items() if read_at < n] if is_in_doubt else [head]
+        known = PlannedCluster("local", is_judged=True, verified_tails=tuple(("t", 0, end) for end in ends[-1:]))
+        row = cycles.cycle(at, commits, clusters=(known,))[KEY]
+        if row["status"] == Status.STOP:
+            break
+        if cycles.results[0].tails_to_verify:
+            is_read[n + 1] = head + 1
+    without_doubt = 15
+    assert n == without_doubt + 2 * is_in_doubt
 
 
 def test_silence_is_counted_only_while_the_group_could_be_heard(cycles: Rehearsal) -> None:

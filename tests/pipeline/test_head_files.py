@@ -1,12 +1,13 @@
 """Head samples on their way into the snapshot."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from warren.domain.windows import UNKNOWN
-from warren.kafka.samples import ClusterSample, Topic
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, Topic
 from warren.pipeline.head_files import HeadFiles, changed_topics, thin_history
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
@@ -90,6 +91,28 @@ def test_a_removed_cluster_leaves_the_layout(store: Store) -> None:
     taken = files.write(2, ["two"], {"two": both([1])["two"]})
     assert store.read_arrow(taken.layout)["cluster"].to_pylist() == ["two", "two"]
     assert store.read_arrow(taken.heads)["head"].to_pylist() == [70, 80]
+
+
+def test_a_topic_is_kept_until_lists_lack_it_for_a_while(store: Store) -> None:
+    files = HeadFiles(store, None)
+    topics = [Topic("a", "1", 1), Topic("b", "2", 2), Topic("c", "3", 1)]
+    files.write(1, ["one"], {"one": sample("one", topics, [10, 20, 30, 40])})
+    files.published()
+
+    def at(at_ms: int, now: list[Topic], heads: list[int]) -> tuple[tuple[Topic, ...], list[int], list[int]]:
+        kept = files.keep_missing_topics(replace(sample("one", now, heads), topics_at_ms=at_ms))
+        return kept.topics, kept.heads.tolist(), kept.log_starts.tolist()
+
+    all_three = tuple(topics)
+    lacks_b = ([topics[0], topics[2]], [11, 41])
+    with_b = (all_three, [11, UNKNOWN, UNKNOWN, 41], [1, UNKNOWN, UNKNOWN, 4])
+    assert at(1_000, *lacks_b) == at(1_000 + TOPIC_GRACE_MS - 1, *lacks_b) == with_b, "one list, or two too close"
+    assert at(7_000, topics, [11, 21, 31, 41]) == (all_three, [11, 21, 31, 41], [1, 2, 3, 4]), "it is back"
+    assert at(8_000, *lacks_b) == with_b, "and counts from its next absence"
+    assert at(9_000, [], []) == (all_three, [UNKNOWN] * 4, [UNKNOWN] * 4)
+    assert at(8_000 + TOPIC_GRACE_MS, *lacks_b) == (tuple(lacks_b[0]), [11, 41], [1, 4])
+    again = [topics[0], Topic("b", "9", 1), topics[2]]
+    assert at(99_000, again, [11, 1, 41]) == (tuple(again), [11, 1, 41], [1, 0, 4]), "another topic is not that one"
 
 
 OLD = [Topic("a", "1", 2), Topic("b", "2", 2), Topic("c", "3", 2)]

@@ -91,14 +91,14 @@ def test_a_cluster_goes_on_where_it_was_and_one_that_is_away_is_left_alone(tmp_p
     ]
     topics = {name: (Topic("old", "1", 1), Topic("new", "2", 1)) for name in "ab"}
     seen = {
-        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, verified_tails=(("new", 0),)),
+        "a": sample("a", topics=(Topic("new", "3", 1),), topics_at_ms=NOW - 5, verified_tails=(("new", 0, 7),)),
         "b": sample("b", topics=topics["b"]),
     }
     lost = (("old", NOW - 5), ("new", NOW - 20))
     logs = (OffsetsLog(0, 0, 0, 0),)
     assert planner.clusters(before, seen, reads, topics, NOW) == (
         # Gone as the list says, made again after the list before it.
-        PlannedCluster("a", True, False, 200_000, 120_000, lost, (("new", 0),), logs, has_new_filters=True),
+        PlannedCluster("a", True, False, 200_000, 120_000, lost, (("new", 0, 7),), logs, has_new_filters=True),
         PlannedCluster("b", True, True, 200_000, 120_000, logs=logs, has_new_filters=True),
         PlannedCluster("c", False, False, 200_000, 120_000, has_new_filters=True),
     )
@@ -205,7 +205,7 @@ def test_the_driver_calls_every_bucket_and_sends_owners_and_seeds_to_theirs(tmp_
     owners = to_table(OWNERS, [["g"], ["t"], [3], ["/10.0.0.1"], ["client"]])
     seen = {"local": sample("local", owners=owners, consumer_groups=("g", "empty"), heads=np.zeros(0, np.int64))}
     seeds = {"local": to_table(COMMITTED, [["silent"], ["t"], [0], [42]])}
-    batches = driver_tables(made, seen, seeds)
+    batches = driver_tables(made, seen, seeds, {})
     calls = batches.filter(pc.equal(batches["kind"], int(TableKind.NONE)))
     assert (calls["slot"].to_pylist(), calls["bucket"].to_pylist()) == ([5, 6, 7], [0, 1, 2])
     rest = addressed_rows(batches.filter(pc.not_equal(batches["kind"], int(TableKind.NONE))).to_batches())

@@ -112,7 +112,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     cycles = Rehearsal(root, plan(root, slots=(0, 1)))
     for at_ms in range(JUDGED_AT_MS - 120_000, JUDGED_AT_MS + 1, 2_000):
         cycles.sample(at_ms, {"local": heads_at(at_ms)})
-    known = replace(cycles.plan.clusters[0], verified_tails=tuple((t, p) for t in HEADS for p in range(len(HEADS[t]))))
+    known = replace(
+        cycles.plan.clusters[0], verified_tails=tuple((t, p, 10**9) for t in HEADS for p in range(len(HEADS[t])))
+    )
     cycles.cycle(JUDGED_AT_MS, commits(), owners(), clusters=(known,))
     cycles.store.publish(cycles.manifest(trigger_ms=10**15))
     config = Config(

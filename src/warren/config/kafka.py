@@ -23,9 +23,7 @@ class Cluster:
     client_profile: ProfileName = None
     topic_refresh: Annotated[int, v.SECONDS] = 60
     offset_refresh: Annotated[int, v.SECONDS] = 10
-    groups_reaper_refresh: Annotated[
-        int, replace(v.SECONDS_OR_0, no_effect="deleted groups are noticed as they go")
-    ] = 0
+    groups_reaper_refresh: Annotated[int, v.SECONDS_OR_0] = 0
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:

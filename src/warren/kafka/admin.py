@@ -1,7 +1,7 @@
 """The admin client of a cluster, with typed answers and a deadline for every call."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from operator import attrgetter
@@ -128,7 +128,18 @@ class Admin:
 
     def list_committed(self, groups: Sequence[str], deadline: float) -> list[tuple[str, str, int, int]]:
         """Group, topic, partition and offset of everything that the groups that are visible have committed."""
-        rows = []
+        return [
+            (group, tp.topic, tp.partition, tp.offset)
+            for group, committed in self._committed(groups, deadline)
+            for tp in committed or ()
+        ]
+
+    def groups_without_offsets(self, groups: Sequence[str], deadline: float) -> list[str]:
+        """Those of the groups that are visible and have nothing committed, which is so when they do not exist."""
+        return [group for group, committed in self._committed(groups, deadline) if committed == []]
+
+    def _committed(self, groups: Sequence[str], deadline: float) -> Iterator[tuple[str, list[TopicPartition] | None]]:
+        """Each group with its committed offsets, None if the group is not visible."""
         for batch in batches(groups, _MAX_GROUPS_IN_FLIGHT):
             # The API takes one group per call.
             futures = {
@@ -137,15 +148,9 @@ class Admin:
                 )[group]
                 for group in batch
             }
-            results = {group: self._result(future, deadline) for group, future in futures.items()}
-            rows += [
-                (group, tp.topic, tp.partition, tp.offset)
-                for group, result in results.items()
-                if result is not None
-                for tp in result.topic_partitions
-                if tp.offset >= 0
-            ]
-        return rows
+            for group, future in futures.items():
+                result = self._result(future, deadline)
+                yield group, result and [tp for tp in result.topic_partitions if tp.offset >= 0]
 
     def _result(self, future: Future[Any], deadline: float) -> Any:  # noqa: ANN401
         """The result of a future; None if this topic or group does not exist or is not visible."""

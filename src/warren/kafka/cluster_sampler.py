@@ -1,6 +1,7 @@
 """Samples one cluster: the ends of its offsets topics and all heads every time, topics and owners rarely."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -18,12 +19,14 @@ from warren.kafka.samples import (
     COMMITTED,
     NO_OFFSETS,
     OWNERS,
+    TOPIC_GRACE_MS,
     ClusterSample,
     Partition,
     PartitionEnds,
     SampleVersions,
     SamplingTarget,
     Topic,
+    missing_topics,
     to_table,
 )
 from warren.kafka.tails import Tails
@@ -40,6 +43,8 @@ _RETRY_S = 1.0
 _REST_AFTER_REFRESH = 3.0
 _MIN_REST_S = 0.05
 _MAX_REST_S = 10.0
+# A list of topics that is short, or the first one, is checked by another soon: only two that agree delete a topic.
+_RECHECK_S = TOPIC_GRACE_MS / 1000 + 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class _Owners:
     version: int = 0
     table: pa.Table | None = None
     groups: tuple[str, ...] | None = None
+    listed: tuple[str, ...] = ()
+    """Those of `groups` that were of the "consumer" protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class ClusterSampler:
         self._last_heads = NO_OFFSETS
         self._is_suspect = np.empty(0, np.bool_)
         self._suspected_at = 0.0
+        self._delivered_owners = 0
 
     def sample(
         self, deadline: float, known: SampleVersions, unverified_tails: Sequence[Partition] = ()
@@ -106,6 +114,7 @@ class ClusterSampler:
         self._tails.verify(unverified_tails, topics.layout, heads)
         heads, verified_tails = self._tails.apply(topics.layout, heads)
         is_new_layout = topics.version != known.layout
+        self._delivered_owners = known.owners
         owners = topics.owners if topics.owners.version != known.owners else _Owners()
         return ClusterSample(
             self._target.cluster,
@@ -128,6 +137,14 @@ class ClusterSampler:
         groups = self._admin.list_groups(deadline, only_consumer_protocol=False)
         return _rows_to_table(COMMITTED, self._admin.list_committed(groups, deadline))
 
+    def groups(self, deadline: float) -> list[str]:
+        """The names of all groups that the brokers list."""
+        return self._admin.list_groups(deadline, only_consumer_protocol=False)
+
+    def groups_without_offsets(self, groups: Sequence[str], deadline: float) -> list[str]:
+        """Those of the groups that have nothing committed."""
+        return self._admin.groups_without_offsets(groups, deadline)
+
     def refresh_forever(self) -> None:
         """Refresh topics, log starts and owners every `topic_refresh_s`, and topics when a sample saw them change."""
         period_s = self._target.topic_refresh_s
@@ -137,7 +154,7 @@ class ClusterSampler:
             is_due, was_unavailable = started >= due_at, bool(self._unavailable_reason)
             self._is_refresh_wanted.clear()
             try:
-                self._refresh(is_due)
+                recheck_at = started + _RECHECK_S if self._refresh(is_due) else math.inf
             except Exception as error:  # noqa: BLE001 - the next refresh may succeed
                 level = logging.DEBUG if isinstance(error, ClusterError) else logging.ERROR
                 _log.log(level, "cluster %s: refresh of topics: %s", self._target.cluster, error, exc_info=True)
@@ -147,7 +164,7 @@ class ClusterSampler:
             took_s = 0.0 if was_unavailable else time.monotonic() - started
             rest_s = min(took_s * _REST_AFTER_REFRESH, _MAX_REST_S, period_s)
             self._is_unavailable.wait(max(rest_s, _MIN_REST_S))
-            self._is_refresh_wanted.wait(max(due_at - time.monotonic(), 0.0))
+            self._is_refresh_wanted.wait(max(min(due_at, recheck_at) - time.monotonic(), 0.0))
 
     def _ends(self, deadline: float) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
         """The ids of the offsets topics and the ends of their partitions."""
@@ -204,7 +221,8 @@ class ClusterSampler:
             self._is_refresh_wanted.set()
         return heads
 
-    def _refresh(self, is_due: bool) -> None:
+    def _refresh(self, is_due: bool) -> bool:
+        """Whether topics are missing that were there before, as far as that is known."""
         checked_at, checked_at_ms = time.monotonic(), steady_ms()
         deadline = checked_at + _REFRESH_TIMEOUT_S
         old = self._topics
@@ -212,9 +230,10 @@ class ClusterSampler:
         self._is_unavailable.clear()
         self._unavailable_reason = ""
         is_same = old is not None and layout.equals(old.layout)
+        is_short = old is None or bool(missing_topics(old.layout.topics, layout.topics))
         if old is not None and is_same and not is_due:
             self._topics = replace(old, checked_at=checked_at, checked_at_ms=checked_at_ms)
-            return
+            return is_short
         log_starts_deadline = time.monotonic() + _LOG_STARTS_TIMEOUT_S
         log_starts = OffsetQuery(layout, EARLIEST).send(self._admin, READ_UNCOMMITTED, log_starts_deadline)()
         owners = old.owners if old else _Owners()
@@ -225,14 +244,19 @@ class ClusterSampler:
         self._has_topics.set()
         if is_due:
             try:
-                self._topics = replace(topics, owners=self._owners(time.monotonic() + _REFRESH_TIMEOUT_S))
+                self._topics = replace(topics, owners=self._owners(owners, time.monotonic() + _REFRESH_TIMEOUT_S))
             except ClusterError as error:
                 _log.debug("cluster %s: owners: %s", self._target.cluster, error)
+        return is_short
 
-    def _owners(self, deadline: float) -> _Owners:
-        groups = self._admin.list_groups(deadline, only_consumer_protocol=True)
+    def _owners(self, before: _Owners, deadline: float) -> _Owners:
+        listed = self._admin.list_groups(deadline, only_consumer_protocol=True)
+        # A group that is not listed any more is deleted, or of the classic protocol now: described once more, it loses
+        # its owners or shows those that it has. That must not be lost with a result that no sample delivered.
+        former = before.listed if before.version == self._delivered_owners else before.groups or ()
+        groups = sorted({*listed, *former})
         table = _rows_to_table(OWNERS, self._admin.list_owners(groups, deadline))
-        return _Owners(time.time_ns(), table, tuple(groups))
+        return _Owners(time.time_ns(), table, tuple(groups), tuple(listed))
 
 
 def _rows_to_table(schema: pa.Schema, rows: Sequence[tuple[str | int, ...]]) -> pa.Table:

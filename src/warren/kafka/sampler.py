@@ -12,7 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from warren.errors import ClusterError
-from warren.kafka.sampler_process import CommittedRequest, SampleRequest, SamplerResponse, main
+from warren.kafka.sampler_process import Listing, ListingRequest, SampleRequest, SamplerResponse, main
 from warren.kafka.samples import ClusterSample, Partition, SamplingTarget
 from warren.processes import SupervisedProcess
 
@@ -62,14 +62,17 @@ class ClusterSamplers:
 
     def committed(self, cluster: str, timeout_s: float) -> pa.Table:
         """The committed offsets of all groups of a cluster: group, topic, partition, offset."""
-        deadline = time.monotonic() + timeout_s
-        process = next(process for process in self._processes if cluster in process.clusters)
-        request = CommittedRequest(next(self._request_ids), _response_deadline(timeout_s), cluster)
-        with process.request(request) as responses:
-            try:
-                return _await(responses[cluster], deadline, timeout_s)
-            except ClusterError as error:
-                raise ClusterError(f"cluster {cluster}: committed offsets: {error}") from error
+        return self._list(cluster, timeout_s, Listing.COMMITTED)
+
+    def groups(self, cluster: str, timeout_s: float) -> list[str]:
+        """The names of all groups that the brokers of a cluster list; raises if any broker did not answer."""
+        listed: list[str] = self._list(cluster, timeout_s, Listing.GROUPS)
+        return listed
+
+    def groups_without_offsets(self, cluster: str, groups: Sequence[str], timeout_s: float) -> list[str]:
+        """Those of some groups of a cluster that have nothing committed."""
+        without: list[str] = self._list(cluster, timeout_s, Listing.WITHOUT_OFFSETS, tuple(groups))
+        return without
 
     def close(self) -> None:
         """Stop the processes."""
@@ -81,6 +84,17 @@ class ClusterSamplers:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _list(self, cluster: str, timeout_s: float, listing: Listing, groups: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
+        deadline = time.monotonic() + timeout_s
+        process = next(process for process in self._processes if cluster in process.clusters)
+        request = ListingRequest(next(self._request_ids), _response_deadline(timeout_s), cluster, listing, groups)
+        with process.request(request) as responses:
+            try:
+                return _await(responses[cluster], deadline, timeout_s)
+            except ClusterError as error:
+                what = "groups" if listing == Listing.GROUPS else "committed offsets"
+                raise ClusterError(f"cluster {cluster}: {what}: {error}") from error
 
     def _complete(self, sample: ClusterSample, last: ClusterSample | None) -> ClusterSample:
         """Put in what the process left out because the last sample has it."""
@@ -97,13 +111,13 @@ class _SamplingProcess:
     def __init__(self, name: str, targets: Sequence[SamplingTarget]) -> None:
         self.clusters = [target.cluster for target in targets]
         self._lock = threading.Lock()
-        self._pending: dict[int, tuple[SampleRequest | CommittedRequest, dict[str, Future[Any]]]] = {}
+        self._pending: dict[int, tuple[SampleRequest | ListingRequest, dict[str, Future[Any]]]] = {}
         self._silent_since: float | None = None
         self._process = SupervisedProcess(name, main, targets, self._receive, on_restart=self._resend)
         self.close = self._process.close
 
     @contextlib.contextmanager
-    def request(self, request: SampleRequest | CommittedRequest) -> Iterator[dict[str, Future[Any]]]:
+    def request(self, request: SampleRequest | ListingRequest) -> Iterator[dict[str, Future[Any]]]:
         """Send a request; gives the future response of each cluster. A response after the block is dropped."""
         futures: dict[str, Future[Any]] = {cluster: Future() for cluster in self.clusters}
         now = time.monotonic()

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum, auto
 from multiprocessing.connection import Connection
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -31,13 +33,28 @@ class SampleRequest:
     unverified_tails: Mapping[str, Sequence[Partition]]
 
 
+class Listing(Enum):
+    """What can be listed of a cluster."""
+
+    COMMITTED = auto()
+    """The committed offsets of all groups."""
+    GROUPS = auto()
+    WITHOUT_OFFSETS = auto()
+    """Those of some groups that have nothing committed."""
+
+
 @dataclass(frozen=True, slots=True)
-class CommittedRequest:
-    """List the committed offsets of all groups of one cluster by the deadline."""
+class ListingRequest:
+    """List something of one cluster by the deadline."""
 
     id: int
     deadline: float
     cluster: str
+    listing: Listing
+    groups: tuple[str, ...] = ()
+
+
+Body: TypeAlias = ClusterSample | pa.Table | list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,7 @@ class SamplerResponse:
 
     request_id: int
     cluster: str
-    body: ClusterSample | pa.Table | ClusterError
+    body: Body | ClusterError
 
 
 def main(connection: Connection, send: Callable[[object], None], targets: Sequence[SamplingTarget]) -> None:
@@ -54,8 +71,8 @@ def main(connection: Connection, send: Callable[[object], None], targets: Sequen
     clusters = {target.cluster: _ClusterRequests(target, send) for target in targets}
     with contextlib.suppress(EOFError, OSError):
         while True:
-            request: SampleRequest | CommittedRequest = connection.recv()
-            if isinstance(request, CommittedRequest):
+            request: SampleRequest | ListingRequest = connection.recv()
+            if isinstance(request, ListingRequest):
                 # In a thread of its own, as it may take long and samples must go on.
                 threading.Thread(target=clusters[request.cluster].answer, args=(request,), daemon=True).start()
             else:
@@ -78,11 +95,11 @@ class _ClusterRequests:
         else:
             threading.Thread(target=self._sampler.refresh_forever, daemon=True).start()
 
-    def answer(self, request: SampleRequest | CommittedRequest) -> None:
+    def answer(self, request: SampleRequest | ListingRequest) -> None:
         """Send a response, unless it would be too late."""
         if request.deadline < time.monotonic():
             return
-        body: ClusterSample | pa.Table | ClusterError
+        body: Body | ClusterError
         try:
             body = self._run(request)
         except ClusterError as error:
@@ -93,10 +110,16 @@ class _ClusterRequests:
         with contextlib.suppress(OSError):  # the parent process is gone
             self._send(SamplerResponse(request.id, self._cluster, body))
 
-    def _run(self, request: SampleRequest | CommittedRequest) -> ClusterSample | pa.Table:
+    def _run(self, request: SampleRequest | ListingRequest) -> Body:
         if isinstance(self._sampler, ClusterError):
             raise self._sampler
-        if isinstance(request, CommittedRequest):
-            return self._sampler.committed(request.deadline)
+        if isinstance(request, ListingRequest):
+            match request.listing:
+                case Listing.COMMITTED:
+                    return self._sampler.committed(request.deadline)
+                case Listing.GROUPS:
+                    return self._sampler.groups(request.deadline)
+                case Listing.WITHOUT_OFFSETS:
+                    return self._sampler.groups_without_offsets(request.groups, request.deadline)
         known = request.known.get(self._cluster, SampleVersions())
         return self._sampler.sample(request.deadline, known, request.unverified_tails.get(self._cluster, ()))

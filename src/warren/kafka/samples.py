@@ -11,6 +11,11 @@ from warren.domain.arrays import Ints
 NO_OFFSETS: Ints = np.empty(0, np.int64)
 Partition = tuple[str, int]
 """A topic and a partition of it."""
+VerifiedTail = tuple[str, int, int]
+"""A topic, a partition of it, and an offset: right before it there is data, not a transaction marker."""
+
+TOPIC_GRACE_MS = 5_000
+"""How long lists of topics must lack a topic until it counts as deleted: a right may be lost for a moment."""
 
 OWNERS = pa.schema(
     [
@@ -75,6 +80,12 @@ class Topic:
     partitions: int
 
 
+def missing_topics(before: Sequence[Topic], now: Sequence[Topic]) -> list[Topic]:
+    """The topics whose names are not there any more."""
+    names = {topic.name for topic in now}
+    return [topic for topic in before if topic.name not in names]
+
+
 @dataclass(frozen=True, slots=True)
 class SampleVersions:
     """The versions of the parts of a sample that change rarely and are sent only when they are new."""
@@ -92,8 +103,8 @@ class ClusterSample:
     offsets topic that does not exist yet has no ends and no id.
     `topics` are those that existed at `topics_at_ms`, which may be long before the sample.
     `heads` and `log_starts` have one value per topic and partition, UNKNOWN where no broker answered.
-    `heads` of `verified_tails` are the end of the data: the transaction markers after it are left out.
-    `owners` and `consumer_groups` (those of the "consumer" protocol) are None unless they are new.
+    `heads` that have not moved since their tail was read are the end of the data, without the transaction markers.
+    `owners` and `consumer_groups` (those of the "consumer" protocol, now or at the last refresh) are None unless new.
     """
 
     cluster: str
@@ -105,7 +116,7 @@ class ClusterSample:
     topics: tuple[Topic, ...] = ()
     heads: Ints = field(default_factory=NO_OFFSETS.copy)
     log_starts: Ints = field(default_factory=NO_OFFSETS.copy)
-    verified_tails: tuple[Partition, ...] = ()
+    verified_tails: tuple[VerifiedTail, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0

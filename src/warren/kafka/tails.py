@@ -1,7 +1,8 @@
 """Verifies tails: reads where the data of a partition ends.
 
 Transaction markers and aborted messages have offsets, but no consumer sees them. A group that has read all the data
-then stays a little behind the head. The cycle names the tails to verify; each is read once per head.
+then stays a little behind the head. The cycle names the tails to verify. Data that was read proves, also when the head
+has moved on, that a group with a lower committed offset has something left to read.
 """
 
 import contextlib
@@ -10,7 +11,8 @@ import queue
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -18,7 +20,7 @@ from warren.domain.arrays import Ints
 from warren.domain.lag import SHORT_LAG
 from warren.domain.windows import UNKNOWN
 from warren.kafka.admin import batches
-from warren.kafka.samples import Partition
+from warren.kafka.samples import Partition, VerifiedTail
 from warren.kafka.topics import PartitionLayout
 
 _log = logging.getLogger(__name__)
@@ -26,6 +28,8 @@ _log = logging.getLogger(__name__)
 _BATCH_SIZE = 200
 _BATCH_TIMEOUT_S = 10.0
 _MAX_VERIFIED = 20_000
+_NO_LOG = UNKNOWN - 1
+"""In place of a head: the partition does not exist any more, or is of another topic of that name."""
 
 _SETTINGS: dict[str, str | int | bool] = {
     "log_level": 0,
@@ -45,10 +49,12 @@ _SETTINGS: dict[str, str | int | bool] = {
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of the data of a partition when its head was `head`."""
+    """The end of the data of a partition when its head was `head`; not `is_read` if it only counts as data."""
 
     head: int
     end: int
+    is_read: bool = True
+    topic_id: str = ""
 
 
 class Tails:
@@ -56,8 +62,10 @@ class Tails:
 
     def __init__(self, client_config: Mapping[str, str]) -> None:
         self._config = client_config
+        self._lock = threading.Lock()
         self._verified: dict[Partition, Tail] = {}
-        self._requests: queue.SimpleQueue[dict[Partition, int]] = queue.SimpleQueue()
+        """Those that were read last come last."""
+        self._requests: queue.SimpleQueue[dict[Partition, tuple[str, int]]] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
         self._is_reading = False
 
@@ -65,13 +73,11 @@ class Tails:
         """Begin to read the tails of these partitions; ignored while others are being read."""
         if not partitions or self._is_reading:
             return
-        start = layout.start_by_topic()
-        request = {}
-        for topic, partition in partitions:
-            head = int(heads[start[topic] + partition]) if topic in start else UNKNOWN
-            tail = self._verified.get((topic, partition))
-            if head != UNKNOWN and (tail is None or tail.head != head):
-                request[topic, partition] = head
+        located = layout.locate(partitions)
+        request = {p: (topic_id, int(heads[i])) for p, (topic_id, i) in located.items() if heads[i] != UNKNOWN}
+        with self._lock:
+            known = {partition: (tail.topic_id, tail.head) for partition, tail in self._verified.items()}
+        request = {partition: at for partition, at in request.items() if known.get(partition) != at}
         if not request:
             return
         self._is_reading = True
@@ -80,23 +86,27 @@ class Tails:
             self._reader.start()
         self._requests.put(request)
 
-    def apply(self, layout: PartitionLayout, heads: Ints) -> tuple[Ints, tuple[Partition, ...]]:
-        """The heads, with the end of the data in place of each verified one, and the verified partitions.
-
-        A tail counts as verified only while the head is the one it was read at.
-        """
-        tails = dict(self._verified)
-        if not tails:
+    def apply(self, layout: PartitionLayout, heads: Ints) -> tuple[Ints, tuple[VerifiedTail, ...]]:
+        """The heads, with the end of the data in place of each that has not moved since, and the verified tails."""
+        if not self._verified:
             return heads, ()
-        start = layout.start_by_topic()
         heads = heads.copy()
-        verified = []
-        for (topic, partition), tail in tails.items():
-            if topic in start and heads[start[topic] + partition] == tail.head:
-                heads[start[topic] + partition] = tail.end
-                verified.append((topic, partition))
-            else:
-                del self._verified[topic, partition]
+        verified: list[VerifiedTail] = []
+        with self._lock:
+            located = layout.locate(self._verified)
+            for partition, tail in list(self._verified.items()):
+                topic_id, index = located.get(partition, ("", 0))
+                head = int(heads[index]) if topic_id == tail.topic_id else _NO_LOG
+                is_same = head in (UNKNOWN, tail.head)
+                # Beyond that no lag is short, below it the log was cut: what was read says nothing any more.
+                is_proof = tail.head < head <= tail.end + SHORT_LAG
+                if is_same or is_proof:
+                    verified.append((*partition, tail.end))
+                if head == tail.head:
+                    heads[index] = tail.end
+                # What only counts as data counts once more after the head has moved. Then it has to be read again.
+                if not is_same and not (is_proof and tail.is_read):
+                    del self._verified[partition]
         return heads, tuple(verified)
 
     def _read_forever(self) -> None:
@@ -105,18 +115,22 @@ class Tails:
             request = self._requests.get()
             try:
                 consumer = consumer or Consumer({**_SETTINGS, **self._config})
-                for batch in batches(list(request.items()), _BATCH_SIZE):
-                    self._add(read_tails(consumer, dict(batch), time.monotonic() + _BATCH_TIMEOUT_S))
+                for batch in batches(list(request), _BATCH_SIZE):
+                    heads = {partition: request[partition][1] for partition in batch}
+                    self._add(read_tails(consumer, heads, time.monotonic() + _BATCH_TIMEOUT_S), request)
             except Exception as error:  # noqa: BLE001 - a tail that cannot be read counts as data
                 _log.warning("tails of %d partitions could not be read: %s", len(request), error)
-                self._add({partition: Tail(head, head) for partition, head in request.items()})
+                self._add({p: Tail(head, head, is_read=False) for p, (_, head) in request.items()}, request)
             finally:
                 self._is_reading = False
 
-    def _add(self, tails: Mapping[Partition, Tail]) -> None:
-        if len(self._verified) + len(tails) > _MAX_VERIFIED:
-            self._verified = {}
-        self._verified.update(tails)
+    def _add(self, tails: Mapping[Partition, Tail], request: Mapping[Partition, tuple[str, int]]) -> None:
+        with self._lock:
+            for partition, tail in tails.items():
+                self._verified.pop(partition, None)
+                self._verified[partition] = replace(tail, topic_id=request[partition][0])
+            for partition in list(islice(self._verified, max(len(self._verified) - _MAX_VERIFIED, 0))):
+                del self._verified[partition]
 
 
 def read_tails(consumer: Consumer, heads: Mapping[Partition, int], deadline: float) -> dict[Partition, Tail]:
@@ -124,6 +138,7 @@ def read_tails(consumer: Consumer, heads: Mapping[Partition, int], deadline: flo
     starts = {partition: max(head - SHORT_LAG, 0) for partition, head in heads.items()}
     ends = dict(starts)
     unread = set(heads)
+    held: set[Partition] = set()
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     try:
         while unread and (left_s := deadline - time.monotonic()) > 0:
@@ -139,15 +154,18 @@ def read_tails(consumer: Consumer, heads: Mapping[Partition, int], deadline: flo
                 ends[partition] = offset + 1
             elif error.code() != KafkaError._PARTITION_EOF or offset < heads[partition]:
                 # An error, or the start of an open transaction: its messages may become data.
-                ends[partition] = heads[partition]
+                held.add(partition)
             if error is not None or ends[partition] >= heads[partition]:
                 unread.discard(partition)
                 consumer.incremental_unassign([TopicPartition(*partition)])
     finally:
         with contextlib.suppress(KafkaException):
             consumer.unassign()
-    ends |= {partition: heads[partition] for partition in unread}
-    return {partition: Tail(head, min(ends[partition], head)) for partition, head in heads.items()}
+    held |= unread
+    return {
+        partition: Tail(head, head if partition in held else min(ends[partition], head), partition not in held)
+        for partition, head in heads.items()
+    }
 
 
 def _or_unknown(value: int | None) -> int:

@@ -1,7 +1,7 @@
 """The partitions of topics as one array: their leaders, and the requests for their offsets."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.windows import UNKNOWN
 from warren.kafka.admin import Admin, OffsetRequest, TopicDescription, batches, to_offsets
-from warren.kafka.samples import Topic
+from warren.kafka.samples import Partition, Topic
 
 # librdkafka searches a request's list once per answer in it, so the cost grows with the square of its size. With
 # 200 partitions that is less than the round trip; one request of 5,000 partitions cost six times as much.
@@ -47,6 +47,16 @@ class PartitionLayout:
     def start_by_topic(self) -> dict[str, int]:
         """The index of the first partition of each topic."""
         return {topic.name: start for topic, start in zip(self.topics, self.starts.tolist(), strict=True)}
+
+    def locate(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[str, int]]:
+        """The id of its topic and the index of each of these partitions that exists."""
+        topics = {topic.name: (topic, start) for topic, start in zip(self.topics, self.starts.tolist(), strict=True)}
+        found = {(name, number): topics[name] for name, number in partitions if name in topics}
+        return {
+            (name, number): (topic.id, start + number)
+            for (name, number), (topic, start) in found.items()
+            if number < topic.partitions
+        }
 
     def mark_whole_topics(self, is_marked: Bools) -> Bools:
         """Mark every partition of each topic that has a marked partition."""

@@ -47,6 +47,8 @@ class BucketResult(msgspec.Struct, frozen=True):
     tails_to_verify: tuple[Tail, ...] = ()
     renewed_deletions: tuple[str, ...] = ()
     """The ids of deletions whose groups have committed again."""
+    unlisted_groups: tuple[tuple[str, str], ...] = ()
+    """Clusters and names of some groups that their brokers do not list."""
 
 
 def decode_result(data: bytes) -> BucketResult:
@@ -62,6 +64,7 @@ def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> Buc
         msgspec.convert(tuple(inputs.rejects.to_pylist()), tuple[Rejected, ...]),
         tails_to_verify(bucket, inputs.plan),
         bucket.renewed_deletions,
+        bucket.unlisted_groups,
     )
 
 

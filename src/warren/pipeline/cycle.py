@@ -16,6 +16,7 @@ from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.engine import FlowFailed, KeepWaiting
+from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
@@ -75,6 +76,7 @@ class Cycles:
         verify_tails: VerifyTails = lambda _: None,
         clock: Callable[[], ClockReading] = read_clock,
         on_level: Callable[[str], None] = lambda _: None,
+        group_checks: GroupChecks | None = None,
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
@@ -85,6 +87,7 @@ class Cycles:
         self._verify_tails = verify_tails
         self._clock = clock
         self._on_level = on_level
+        self._group_checks = group_checks or GroupChecks()
         self._requests = RequestQueue(store.root)
         self.timing: Mapping[str, int] = {}
         self._writer = ManifestWriter(store, self._first_manifest)
@@ -143,12 +146,17 @@ class Cycles:
             log.warning("the clock of this machine was set by %+.1f s; the state moves with it", step_ms / 1000)
         before = moved(self.manifest, now, step_ms)
         answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
-        answered = with_wall_times(answered, now.offset_ms)
+        answered = {
+            name: self._head_files.keep_missing_topics(sample)
+            for name, sample in with_wall_times(answered, now.offset_ms).items()
+        }
         reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)
         for warning in (warning for read in reads for warning in read.warnings):
             log.warning("%s", warning)
         topics = {name: self._head_files.topics(name) for name in answered}
+        listed = self._group_checks.answers(before, answered, now_ms)
         clusters = self._planner.clusters(before, answered, reads, topics, now_ms)
+        clusters = self._group_checks.planned(clusters, listed)
         heads = before.heads
         if answered:
             heads = (*heads, self._head_files.write(before.sequence + 1, self._planner.names, answered))
@@ -156,7 +164,7 @@ class Cycles:
         heads = thin_history(heads, now_ms)
         plan = self._planner.plan(before, now_ms, clusters, reads, heads, self._slots, deletions, step_ms)
         seeds = self._list_seeds(answered)
-        tables = driver_tables(plan, answered, seeds)
+        tables = driver_tables(plan, answered, seeds, listed)
         watch.lap("plan")
         results = self._engine.run(reads, tables, plan, lambda: self._all_answer(reads))
         watch.lap("judge")
@@ -165,9 +173,10 @@ class Cycles:
         manifest = structs.replace(manifest, steady_ms=now.steady_ms, boot_id=now.boot_id, clock_steps=steps)
         renewed = {deletion for result in results for deletion in result.renewed_deletions}
         manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
-        self._writer.publish(manifest)
+        self._writer.publish(self._group_checks.with_unseen_deletions(before, manifest, listed, results))
         watch.lap("publish")
         self._head_files.published()
+        self._group_checks.published(listed, results, now_ms)
         self._requests.remove(request.id for request in requested)
         for request in requested:
             log.info("%s: deleted group %r, topic %r on request", request.cluster, request.group, request.topic)

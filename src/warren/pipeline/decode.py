@@ -120,7 +120,12 @@ def _with_logs(code: Ints, log: Ints) -> Ints:
     """Codes of (key, log) from codes of keys; the same codes if, as usual, each key has been written to one log."""
     log_of_key = np.zeros(int(code.max()) + 1, dtype=np.int64)
     log_of_key[code] = log
-    return code if (log_of_key[code] == log).all() else np.unique(np.stack([code, log]), axis=1, return_inverse=True)[1]
+    return code if (log_of_key[code] == log).all() else codes_by_log(code, log)
+
+
+def codes_by_log(code: Ints, log: Ints) -> Ints:
+    """Codes of (code, log): the orders of different logs cannot be compared."""
+    return np.asarray(np.unique(code * (int(log.max(initial=0)) + 1) + log, return_inverse=True)[1])
 
 
 def count_rejects(raw: pa.Table, rows: Ints, reasons: SmallInts, plan: CyclePlan) -> list[pa.Table]:

@@ -1,14 +1,17 @@
-"""Steps that drop rows and slots: of clusters that start over, of groups deleted on request, of what has expired."""
+"""Steps that drop rows and slots: of clusters that start over, of deleted groups, of what has expired."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.arrays import Bools, Ints, to_bools
+from warren.domain.arrays import Bools, Ints, to_array, to_bools, to_codes
 from warren.domain.matching import is_wanted
 from warren.domain.windows import NEVER, UNKNOWN, drop_until
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
+
+MAX_UNLISTED = 500
+"""How many groups that are not listed one bucket names per cycle."""
 
 
 def drop_restarted_clusters(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
@@ -55,6 +58,28 @@ def drop_deleted_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> Work
         is_kept = np.ones(len(bucket.rows), dtype=np.bool_)
         is_kept[deleted.rows[~is_renewed]] = False
         bucket.keep(is_kept)
+    return bucket
+
+
+def drop_unlisted_groups(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop groups that their brokers no longer know, and name some of those that the brokers do not list.
+
+    A group stays if it has committed, or was seen first, after the list was made.
+    """
+    plan, rows, listed = inputs.plan, bucket.rows, inputs.listed
+    if all(cluster.listed_at_ms is None for cluster in plan.clusters) or len(rows) == 0:
+        return bucket
+    listed_at_ms = np.array([NEVER if c.listed_at_ms is None else c.listed_at_ms for c in plan.clusters])[rows.cluster]
+    first_seen_ms = np.where(rows.since_ms == 0, plan.now_ms, rows.since_ms)
+    seen_ms = np.where(rows.windows.count > 0, rows.windows.time_ms[:, -1], first_seen_ms)
+    row_groups = bucket.group_keys()
+    is_newer = np.isin(row_groups, row_groups[seen_ms > listed_at_ms])
+    named = bucket.group_keys(to_codes(listed["cluster"]), bucket.groups.find(to_array(listed["group"])))
+    unlisted = np.unique(row_groups[~is_newer & ~np.isin(row_groups, named)])[:MAX_UNLISTED]
+    cluster, group = np.divmod(unlisted, len(bucket.groups) + 1)
+    clusters = [plan.clusters[index].name for index in cluster.tolist()]
+    bucket.unlisted_groups = tuple(zip(clusters, bucket.groups.values.take(pa.array(group)).to_pylist(), strict=True))
+    bucket.keep(is_newer | ~np.isin(row_groups, named[to_bools(listed["is_deleted"])]))
     return bucket
 
 

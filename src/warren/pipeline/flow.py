@@ -32,6 +32,7 @@ from warren.pipeline.drop import (
     drop_deleted_partitions,
     drop_expired,
     drop_restarted_clusters,
+    drop_unlisted_groups,
     drop_unwanted_groups,
 )
 from warren.pipeline.judge_partitions import judge_partitions
@@ -57,6 +58,7 @@ BUCKET_STEPS: tuple[BucketStep, ...] = (
     replace_owners,
     sort_partitions,
     drop_deleted_partitions,
+    drop_unlisted_groups,
     drop_expired,
     judge_partitions,
     roll_up_groups,

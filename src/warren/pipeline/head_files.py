@@ -1,13 +1,15 @@
 """The files of head samples: one per cycle for all clusters, and a layout whenever topics change."""
 
 import math
+from bisect import bisect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from warren.domain.windows import UNKNOWN
-from warren.kafka.samples import ClusterSample, Topic
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, Topic, missing_topics
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
@@ -24,6 +26,8 @@ class HeadFiles:
         self._topics: dict[str, tuple[Topic, ...]] = {}
         self._layout: File | None = None
         self._pending: tuple[dict[str, tuple[Topic, ...]], File] | None = None
+        self._missing: dict[str, dict[Topic, int]] = {}
+        """By cluster, the topics that its lists lack, and since when."""
         if newest is not None:
             self._topics = _topics_of(store.read_arrow(newest.layout))
             self._layout = newest.layout
@@ -31,6 +35,17 @@ class HeadFiles:
     def topics(self, cluster: str) -> tuple[Topic, ...]:
         """The topics of a cluster in the last published sample."""
         return self._topics.get(cluster, ())
+
+    def keep_missing_topics(self, sample: ClusterSample) -> ClusterSample:
+        """The sample with the topics that are not missing long enough to count as deleted; their heads are unknown."""
+        at_ms, before = sample.topics_at_ms, self._missing.get(sample.cluster, {})
+        missing = {topic: before.get(topic, at_ms) for topic in self._missing_topics(sample)}
+        self._missing[sample.cluster] = missing
+        return with_topics(sample, [topic for topic, since in missing.items() if at_ms - since < TOPIC_GRACE_MS])
+
+    def _missing_topics(self, sample: ClusterSample) -> list[Topic]:
+        known = self.topics(sample.cluster)
+        return [] if known == sample.topics else missing_topics(known, sample.topics)
 
     def write(self, sequence: int, clusters: Sequence[str], samples: Mapping[str, ClusterSample]) -> HeadSample:
         """Write one sample; clusters that did not answer keep their rows, with unknown heads."""
@@ -75,12 +90,27 @@ def keep_samples(times_ms: Sequence[int], now_ms: int) -> list[int]:
     return [*kept, len(times_ms) - 1] if times_ms else []
 
 
+def with_topics(sample: ClusterSample, topics: Sequence[Topic]) -> ClusterSample:
+    """A sample with more topics, of whose partitions nothing is known."""
+    if not topics:
+        return sample
+    names = [topic.name for topic in sample.topics]
+    first_rows = np.cumsum([0, *(topic.partitions for topic in sample.topics)])
+    rows = [first_rows[bisect(names, topic.name)] for topic in topics for _ in range(topic.partitions)]
+    return replace(
+        sample,
+        topics=tuple(sorted([*sample.topics, *topics], key=lambda topic: topic.name)),
+        heads=np.insert(sample.heads, rows, UNKNOWN),
+        log_starts=np.insert(sample.log_starts, rows, UNKNOWN),
+    )
+
+
 def changed_topics(before: Sequence[Topic], now: Sequence[Topic]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Topics that were deleted, and topics that were deleted and created again."""
     if tuple(before) == tuple(now):
         return (), ()
     ids = {topic.name: topic.id for topic in now}
-    deleted = tuple(topic.name for topic in before if topic.name not in ids)
+    deleted = tuple(topic.name for topic in missing_topics(before, now))
     recreated = tuple(topic.name for topic in before if ids.get(topic.name, topic.id) != topic.id)
     return deleted, recreated
 

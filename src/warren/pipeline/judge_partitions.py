@@ -16,7 +16,7 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, take_rows
 from warren.pipeline.head_history import RowHeads
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
+from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket, search
 
 MAX_REQUESTED = 100
 """How many tails one bucket requests per cycle."""
@@ -82,17 +82,18 @@ def _update_heads(rows: Rows, own: Ints, heads: RowHeads) -> None:
 
 
 def _is_tail_verified(bucket: WorkingBucket, plan: CyclePlan) -> Bools:
-    """Whether the sampler has read the tail of each row with a short lag up to its present head."""
+    """Whether the sampler has read data above the committed offset of each row with a short lag."""
     rows = bucket.rows
     is_verified = np.zeros(len(rows), dtype=np.bool_)
-    short = np.flatnonzero((rows.current_lag > 0) & (rows.current_lag <= SHORT_LAG))
-    topic_partition = rows.topic[short].astype(np.int64) << 32 | rows.partition[short]
+    is_short = (rows.current_lag > 0) & (rows.current_lag <= SHORT_LAG)
     for index, cluster in enumerate(plan.clusters):
+        short = np.flatnonzero(is_short & (rows.cluster == index))
         if cluster.verified_tails and short.size:
-            topics, partitions = zip(*cluster.verified_tails, strict=True)
-            codes = bucket.topics.find(pa.array(topics, pa.string()))
-            tails = codes.astype(np.int64) << 32 | np.array(partitions, dtype=np.int64)
-            is_verified[short] |= (rows.cluster[short] == index) & np.isin(topic_partition, tails)
+            topics, partitions, ends = zip(*cluster.verified_tails, strict=True)
+            codes = bucket.topics.find(pa.array(topics, pa.string())).astype(np.int64)
+            tails = codes << 32 | np.array(partitions, dtype=np.int64)
+            tail = search(tails, rows.topic[short].astype(np.int64) << 32 | rows.partition[short])
+            is_verified[short] = (tail >= 0) & (np.array(ends)[tail] > rows.committed_offset[short])
     return is_verified
 
 

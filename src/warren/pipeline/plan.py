@@ -10,6 +10,7 @@ from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.domain.offsets_logs import OffsetsLog, OffsetsLogs
 from warren.domain.rules import Limits
+from warren.kafka.samples import VerifiedTail
 from warren.snapshot.manifest import Bucket, HeadSample
 from warren.snapshot.requests import PipelineRequest
 
@@ -28,13 +29,15 @@ class PlannedCluster:
     """How far apart two samples may be for the head between them to be known."""
     deleted_topics: tuple[tuple[str, int], ...] = ()
     """Topics that were deleted, created again or not, and when: commits from before do not count."""
-    verified_tails: tuple[tuple[str, int], ...] = ()
-    """Partitions whose tail has been read up to their present head."""
+    verified_tails: tuple[VerifiedTail, ...] = ()
+    """Partitions whose tail has been read, and the end of the data in it."""
     logs: tuple[OffsetsLog, ...] = ()
     """Its offsets partitions."""
     filters: tuple[GroupFilter, ...] = (GroupFilter(),)
     has_new_filters: bool = False
     """Whether groups that are known already have to pass the filters again."""
+    listed_at_ms: int | None = None
+    """When its brokers listed the groups that they know; None if they did not for this cycle."""
 
     def offsets_logs(self) -> OffsetsLogs:
         """Its offsets partitions, to be looked up."""

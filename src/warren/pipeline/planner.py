@@ -16,7 +16,7 @@ from warren.pipeline.head_files import changed_topics
 from warren.pipeline.next_manifest import skew_of, state_of
 from warren.pipeline.offset_ranges import TopicRead, plan_topic_read
 from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource, filters_text
-from warren.pipeline.schemas import OWNERS, SEEDS, TableKind
+from warren.pipeline.schemas import LISTED, OWNERS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.pipeline.wanted import keep_wanted_groups
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Position
@@ -187,8 +187,10 @@ def unknown_since(position: Position, now_ms: int) -> int | None:
     return seen_ms if now_ms - seen_ms > UNSEEN_MS else None
 
 
-def driver_tables(plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table]) -> pa.Table:
-    """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds."""
+def driver_tables(
+    plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table], listed: Mapping[str, pa.Table]
+) -> pa.Table:
+    """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds, listed groups."""
     batches = [call_buckets(plan)]
     for index, cluster in enumerate(plan.clusters):
         sample = answered.get(cluster.name)
@@ -197,6 +199,8 @@ def driver_tables(plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Tab
             tables[TableKind.OWNERS] = _to_cluster_table(_with_groups(sample), index, OWNERS, plan)
         if cluster.name in seeds:
             tables[TableKind.SEEDS] = _to_cluster_table(seeds[cluster.name], index, SEEDS, plan)
+        if cluster.name in listed:
+            tables[TableKind.LISTED] = _to_cluster_table(listed[cluster.name], index, LISTED, plan)
         batches += address_tables(tables, plan)
     return pa.Table.from_batches(batches)
 

@@ -26,6 +26,7 @@ class TableKind(IntEnum):
     OWNERS = 2
     REJECTS = 3
     SEEDS = 4
+    LISTED = 5
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -54,10 +55,19 @@ OWNERS = samples.OWNERS.insert(0, pa.field("cluster", pa.int32()))
 SEEDS = samples.COMMITTED.insert(0, pa.field("cluster", pa.int32()))
 """Offsets that brokers hold for groups whose commits were not read."""
 
+LISTED = pa.schema([("cluster", pa.int32()), ("group", pa.string()), ("is_deleted", pa.bool_())])
+"""The groups that the brokers of a cluster know, and those that they said they do not know."""
+
 REJECTS = pa.schema([("cluster", pa.int32()), ("reason", pa.string()), ("count", pa.int64()), ("sample", pa.string())])
 """Records that cannot be decoded, counted by reason, with one sample each."""
 
-TABLES = {TableKind.COMMITS: COMMITS, TableKind.OWNERS: OWNERS, TableKind.REJECTS: REJECTS, TableKind.SEEDS: SEEDS}
+TABLES = {
+    TableKind.COMMITS: COMMITS,
+    TableKind.OWNERS: OWNERS,
+    TableKind.REJECTS: REJECTS,
+    TableKind.SEEDS: SEEDS,
+    TableKind.LISTED: LISTED,
+}
 
 ADDRESSED = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("kind", pa.int32()), ("table", pa.binary())])
 """Whole Arrow tables on their way to a bucket: columns travel through the shuffle as they are, not row by row."""

@@ -9,12 +9,12 @@ from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_group_names, decode_keys
 from warren.kafka.records.groups import decode_groups
 from warren.kafka.records.rejects import Reject
-from warren.pipeline.decode import DecodedRecords, concat, count_rejects, record_logs
+from warren.pipeline.decode import DecodedRecords, codes_by_log, concat, count_rejects, record_logs
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, TableKind
 
 NEW_PROTOCOL_GROUPS = (3, 17)
-"""Key versions whose record says that a group lives on under a new protocol: KIP-848 and Streams groups."""
+"""Key versions of groups of the new protocols: KIP-848 and Streams groups."""
 
 _AS_READ = ("offset", "time_ms", "order", "log", "is_tombstone")
 
@@ -55,21 +55,27 @@ def _to_dictionary(names: pa.StringArray, index: Ints) -> pa.DictionaryArray:
 
 
 def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
-    """The owners of groups that changed, tombstones of groups that are gone, and rejects, by the newest metadata."""
+    """The owners of groups that changed, tombstones of groups that are gone, and rejects, by the newest metadata.
+
+    A tombstone of a new-protocol group takes only its owners. It is written when the group is deleted, with tombstones
+    of all its offsets, but also when a classic member joins it, and then its commits still count.
+    """
     keys = to_array(raw["key"]).dictionary_encode()
     index, source, order = to_ints(keys.indices), to_ints(raw["source"]), to_ints(raw["offset"])
-    log = record_logs(raw, plan)
+    log = record_logs(raw, plan).astype(np.int64)
     decoded, names = decode_keys(keys.dictionary), decode_group_names(keys.dictionary)
-    is_newest = keep_newest(source * len(keys.dictionary) + index, order, 1)
+    is_newest = keep_newest(codes_by_log(source * len(keys.dictionary) + index, log), order, 1)
     is_group = decoded.kind[index] == RecordKind.GROUP
-    rows = np.flatnonzero(plan.is_wanted(names, index, source) & is_newest & is_group)
+    is_wanted_newest = plan.is_wanted(names, index, source) & is_newest
+    rows = np.flatnonzero(is_wanted_newest & is_group)
     values = decode_groups(to_array(raw["value"]).take(pa.array(rows)))
     group, cluster = names.take(pa.array(index[rows])), plan.source_clusters[source[rows]]
 
     # A group that moves to a new protocol leaves a tombstone of its old kind, and its commits still count.
-    is_new_protocol = np.isin(decoded.version[index], NEW_PROTOCOL_GROUPS) & ~np.asarray(raw["value"].is_null())
+    is_null, is_new_kind = np.asarray(raw["value"].is_null()), np.isin(decoded.version[index], NEW_PROTOCOL_GROUPS)
+    is_new_protocol = is_new_kind & ~is_null
     distinct = names.dictionary_encode(null_encoding="encode")
-    group_key = source * len(distinct.dictionary) + to_ints(distinct.indices)[index]
+    group_key = codes_by_log(source * len(distinct.dictionary) + to_ints(distinct.indices)[index], log)
     lives_since = np.full(int(group_key.max(initial=0)) + 1, -1, dtype=np.int64)
     np.maximum.at(lives_since, group_key[is_new_protocol], order[is_new_protocol])
     is_gone = values.is_tombstone & (lives_since[group_key[rows]] < order[rows])
@@ -78,8 +84,12 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
     changed = np.flatnonzero((~values.is_tombstone & is_readable) | is_gone)
     is_rejected = values.reject > 0
     rejects = count_rejects(raw, rows[is_rejected], values.reject[is_rejected], plan)
+    left = np.flatnonzero(is_wanted_newest & is_new_kind & is_null)
+    no_owners = _owner_rows(
+        plan.source_clusters[source[left]], names.take(pa.array(index[left])), np.arange(left.size), values.members[:0]
+    )
     return {
-        TableKind.OWNERS: _owner_rows(cluster, group, changed, values.members),
+        TableKind.OWNERS: pa.concat_tables([_owner_rows(cluster, group, changed, values.members), no_owners]),
         TableKind.COMMITS: _group_tombstones(
             cluster[is_gone], group.filter(pa.array(is_gone)), order[rows[is_gone]], log[rows[is_gone]]
         ),
@@ -87,7 +97,7 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
     }
 
 
-def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: Codes) -> pa.Table:
+def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: Ints) -> pa.Table:
     columns = {
         "cluster": cluster,
         "group": group.dictionary_encode(),
@@ -96,7 +106,7 @@ def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: C
         "offset": np.zeros(len(group), dtype=np.int64),
         "time_ms": np.zeros(len(group), dtype=np.int64),
         "order": order,
-        "log": log,
+        "log": log.astype(np.int32),
         "is_tombstone": np.ones(len(group), dtype=np.bool_),
     }
     return pa.table(columns, schema=COMMITS)

@@ -13,6 +13,7 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, concat, empty, is_filled, take_rows
 from warren.pipeline.head_history import HeadHistory, RowHeads
 from warren.pipeline.plan import CyclePlan
+from warren.pipeline.schemas import LISTED
 from warren.snapshot.schemas import GROUPS
 
 Integers = NDArray[np.integer]
@@ -140,6 +141,8 @@ class WorkingBucket:
     """The rows whose verdict waits until their tail is verified."""
     unknown_since_ms: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Since when the group of each row is unknown; UNKNOWN where it was judged, or its whole cluster was not."""
+    unlisted_groups: tuple[tuple[str, str], ...] = ()
+    """Clusters and names of some groups that their brokers do not list."""
     group_table: pa.Table = field(default_factory=GROUPS.empty_table)
 
     def group_keys(self, cluster: Integers | None = None, group: Integers | None = None) -> Ints:
@@ -210,6 +213,7 @@ class BucketInputs:
     rejects: pa.Table
     heads: HeadHistory
     groups_before: pa.Table = field(default_factory=GROUPS.empty_table)
+    listed: pa.Table = field(default_factory=LISTED.empty_table)
 
     def row_heads(self, bucket: WorkingBucket) -> RowHeads:
         """The head history of the bucket's rows."""

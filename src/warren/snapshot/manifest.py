@@ -90,6 +90,8 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The filters of groups that its rows have passed."""
     implausible_commits: int = 0
     """Groups whose commits were stamped with a time that contradicts the others, counted in each cycle."""
+    has_unseen_deletions: bool = False
+    """Whether groups may have been deleted unseen, and its brokers were not asked since."""
 
     @property
     def is_judged(self) -> bool:

@@ -6,7 +6,8 @@ own. Kafka 4.1 writes commits as key 1 with value 4 (value 1 if they have an exp
 value 3; it does not know keys 9 and 18 of older brokers. Bytes after the last field are ignored, as the broker does.
 
 A group that moves from the classic to the consumer protocol leaves a tombstone under key 2, like a deleted group, but
-keeps its offsets: a value under key 3 follows the tombstone at once.
+keeps its offsets: a value under key 3 follows the tombstone at once. On the way back it leaves a tombstone under key 3,
+and a value under key 2 may follow only when its members have joined.
 """
 
 from dataclasses import dataclass
