@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.kit.plans import Record, judge_in_process, raw
-from tests.kit.records import commit_key, commit_value
+from tests.kit.records import commit_key, commit_value, group_key
 from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.pipeline import Storage
@@ -215,6 +215,12 @@ class World:
         key, value = commit_key(group.name, group.topic, 0), commit_value(group.committed, time_ms)
         self.partitions[self.homes[group.name]].records.append((key, value))
 
+    def delete(self, name: str) -> None:
+        """The group is deleted: tombstones of its offsets and of its metadata are the last that is heard of it."""
+        partition, group = self.partitions[self.homes.pop(name)], self.groups.pop(name)
+        partition.records += [(commit_key(name, group.topic, 0), None), (group_key(name), None)]
+        del self.topics[group.topic]
+
     def _leader_error(self, group: str) -> int:
         return self.broker_errors_ms[self.partitions[self.homes[group]].leader]
 
@@ -283,6 +289,9 @@ class World:
             return {}
         wrong = {}
         for name, row in self.published().items():
+            if name not in self.groups:
+                assert row["unknown_since_ms"] != UNKNOWN, f"{name} was deleted"
+                continue
             group = self.groups[name]
             status = Status(row["worst_status"])
             right = {group.life(self.now_ms).status, group.life(self.now_ms - group.delay_ms).status}

@@ -90,7 +90,7 @@ class Cycles:
         self._group_checks = group_checks or GroupChecks()
         self._requests = RequestQueue(store.root)
         self.timing: Mapping[str, int] = {}
-        self._writer = ManifestWriter(store, self._first_manifest)
+        self._writer = ManifestWriter(store, self._first_manifest, lambda: clock().steady_ms)
         self._head_files = HeadFiles(store, self.manifest.heads[-1] if self.manifest.heads else None)
         self._slots = bucket_slots(len(self.manifest.buckets) or config.pipeline.buckets)
 

@@ -23,9 +23,10 @@ _CONTINUED = ("now_ms", "steady_ms", "boot_id", "clock_steps", "buckets", "heads
 class ManifestWriter:
     """Publishes manifests; the state between two cycles is the newest manifest and nothing else."""
 
-    def __init__(self, store: Store, first: Callable[[], Manifest]) -> None:
+    def __init__(self, store: Store, first: Callable[[], Manifest], steady_ms: Callable[[], int] = steady_ms) -> None:
         """Take over a data directory; `first` makes the manifest of one that has no snapshot."""
         self._store = store
+        self._steady_ms = steady_ms
         self._first = first
         self.newest = self._take_over()
         self._published: dict[int, tuple[int, set[str]]] = {}
@@ -74,11 +75,11 @@ class ManifestWriter:
         self._remember(manifest)
 
     def _remember(self, manifest: Manifest) -> None:
-        self._published[manifest.sequence] = (steady_ms(), {file.path for file in manifest.files()})
+        self._published[manifest.sequence] = (self._steady_ms(), {file.path for file in manifest.files()})
 
     def remove_old(self) -> None:
         """Keep the newest manifests and those of the last minutes; remove what only older ones name."""
-        oldest_ms = steady_ms() - KEEP_MS
+        oldest_ms = self._steady_ms() - KEEP_MS
         old = [s for s in sorted(self._published)[:-KEEP_MANIFESTS] if self._published[s][0] < oldest_ms]
         if old:
             paths = set().union(*(self._published.pop(sequence)[1] for sequence in old))
