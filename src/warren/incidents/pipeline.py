@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN
 from warren.incidents.decide import decide
 from warren.incidents.evaluation import Evaluation, PipelineState, new_id
 from warren.incidents.model import BadPartition, Incident, to_columns
@@ -46,16 +47,17 @@ def with_acknowledgements(evaluation: Evaluation) -> Evaluation:
 
 
 def with_verdicts(evaluation: Evaluation) -> Evaluation:
-    """The verdict of every group that can be judged, and None for open incidents of clusters that cannot."""
+    """The verdict of every group that can be judged, and None for open incidents of groups that cannot."""
     rows, state = evaluation.rows, evaluation.state
     seen = state.seen.union(name for name in rows if name[0] in evaluation.partially_known)
     verdicts: dict[GroupName, Status | None] = {}
     for name in {**rows, **state.incidents}:
-        if name[0] in evaluation.unknown_clusters:
+        row = rows.get(name)
+        if name[0] in evaluation.unknown_clusters or (row and row["unknown_since_ms"] != UNKNOWN):
             if name in state.incidents:
                 verdicts[name] = None
-        elif name in rows:
-            verdicts[name] = Status(rows[name]["status"])
+        elif row:
+            verdicts[name] = Status(row["status"])
         elif name in seen or name[0] not in evaluation.partially_known:
             # A group that only another Warren has seen may still exist.
             verdicts[name] = Status.NOTFOUND
