@@ -19,6 +19,7 @@ from warren.incidents.model import BadPartition, Incident, to_columns
 from warren.incidents.notifications import with_notifications
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.silences import find_silenced
+from warren.incidents.store.database import StoreError
 from warren.incidents.store.store import IncidentStore
 from warren.incidents.storms import with_storms
 from warren.snapshot.manifest import Manifest
@@ -137,10 +138,15 @@ class IncidentPipeline:
         self._router = router or NotificationRouter()
         self._on_notifications = on_notifications
         self._partially_known = frozenset(partially_known)
-        incidents = {incident.name: incident for incident in incident_store.open_incidents()}
-        storms = {storm.id: storm for storm in incident_store.open_storms()}
-        self._state = PipelineState(incidents, storms)
+        self._state = PipelineState({}, {})
+        self._load()
         self._last_cleanup_ms = 0
+
+    def _load(self) -> None:
+        """Take over the open incidents and storms of the store."""
+        incidents = {incident.name: incident for incident in self._incident_store.open_incidents()}
+        storms = {storm.id: storm for storm in self._incident_store.open_storms()}
+        self._state = replace(self._state, incidents=incidents, storms=storms)
 
     def process(self, manifest: Manifest) -> None:
         """Decide what a snapshot opens, changes and closes, and store it with its notifications."""
@@ -175,10 +181,14 @@ class IncidentPipeline:
         )
 
     def _commit(self, evaluation: Evaluation) -> None:
-        """Store what has changed; on an error the state stays as it was, and the next snapshot decides again."""
+        """Store what has changed; on an error the next snapshot decides again, from what the store has."""
         updates = evaluation.storm_updates
         if evaluation.decisions or updates:
-            self._incident_store.write(evaluation.incidents, evaluation.notifications, updates)
+            try:
+                self._incident_store.write(evaluation.incidents, evaluation.notifications, updates)
+            except StoreError:
+                self._load()
+                raise
         self._state = evaluation.next_state
         if evaluation.notifications:
             self._on_notifications()
