@@ -11,6 +11,7 @@ import pytest
 from tests.kit.plans import NOW, Commit, Rehearsal, cluster_state, plan
 from warren import report
 from warren.cli import main
+from warren.domain.offsets_logs import OffsetsLog
 from warren.pipeline.plan import PlannedCluster
 from warren.report import PIPE_WIDTH
 
@@ -36,6 +37,11 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         owned = {"slow": 0, "idle": 1}
         owners = [{"cluster": 0, "group": group, "partition": owned[group], **OWNER} for group in owned]
         cycles.cycle(at, commits, owners)
+    local, other = clusters
+    at = NOW + 3 * TRIGGER
+    held = OffsetsLog(1, NOW, at, NOW - 60_000, unknown_since_ms=NOW - 60_000)
+    moved = Commit("worse", "orders", 0, 50, at - 5, 9, log=1)
+    cycles.cycle(at, [moved], clusters=(replace(local, logs=(held,)), other))
     away = cluster_state(unknown_since_ms=NOW, error="no answer")
     cycles.store.publish(cycles.manifest(clusters={"local": cluster_state(), "other": away}))
     return root
@@ -116,6 +122,12 @@ def test_groups_of_a_cluster_that_is_away_are_unknown(run: Any) -> None:
     assert "unknown for 30 s (was ERR)" in out
 
 
+def test_a_group_whose_offsets_partition_is_held_back_is_unknown(run: Any) -> None:
+    assert json.loads(run("group", "local", "worse", "--json")[1])["unknown_since_ms"] == NOW - 60_000
+    assert run("group", "local", "worse")[1].startswith("local / worse: unknown for 90 s (was ERR)")
+    assert "unknown for 90 s (was ERR)" in run("groups", "--cluster", "local")[1]
+
+
 def test_groups_as_a_table(run: Any) -> None:
     code, out, _ = run("groups")
     assert code == 0
@@ -124,7 +136,7 @@ def test_groups_as_a_table(run: Any) -> None:
     assert [line.split("│")[2].strip() for line in lines[1:]] == [
         "worse", "stalled", "stalled", "slow", "[red]odd[/red]", "healthy", "idle",
     ]  # fmt: skip
-    assert "orders/0: 4 commits in 30 s, all at offset 50; lag 950" in out
+    assert "orders/0: 4 commits in 30 s, all at offset 100; lag 900" in out
 
 
 def test_a_long_table_shows_the_worst(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

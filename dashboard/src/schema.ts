@@ -75,13 +75,17 @@ export interface ClusterSummary {
   groups: Partial<Record<Status, number>>
   /** Number of partitions by status */
   partitions: Partial<Record<Status, number>>
-  /** Since when the cluster cannot be judged; null if it can */
+  /** Since when it cannot be judged; null if it can */
   unknown_since?: number | null
   /** Why the cluster cannot be judged */
   error_message?: string | null
   /** Whether old commits are still being read */
   catching_up?: boolean
   judged_at?: number | null
+  /** Number of groups that cannot be judged */
+  unknown_groups?: number
+  /** Offsets partitions that cannot be read up to their end */
+  unread?: UnreadPartition[]
 }
 
 export interface ConsumerConfig {
@@ -128,6 +132,7 @@ export interface GroupColumns {
   totallag: number[]
   maxlag: number[]
   since: number[]
+  unknown_since: (number | null)[]
   /** Number of partitions */
   partitions: number[]
   growth: (number | null)[]
@@ -148,7 +153,7 @@ export interface GroupExplanation {
   since: number
   /** Milliseconds since 1970 */
   judged_at: number
-  /** Since when the cluster cannot be judged; null if it can */
+  /** Since when it cannot be judged; null if it can */
   unknown_since: number | null
   totallag: number
   partitions: PartitionExplanation[]
@@ -165,6 +170,8 @@ export interface GroupHistoryPoint {
   since: number
   totallag: number
   maxlag: number
+  /** Whether the group could be judged; if not, this is its last verdict */
+  known: boolean
 }
 
 /** A consumer group with its status. */
@@ -409,6 +416,8 @@ export interface PartitionExplanation {
   committed: number | null
   /** Log end offset; null if unknown */
   head: number | null
+  /** When the head was sampled; null if unknown */
+  head_at: number | null
   /** First offset of the log; null if unknown */
   log_start: number | null
   /** Lag behind the head; null if unknown */
@@ -585,6 +594,18 @@ export interface TopicPartition {
   rate: number | null
 }
 
+/** An offsets partition that cannot be read up to its end, so that the groups that commit to it are unknown. */
+export interface UnreadPartition {
+  topic: string
+  partition: number
+  /** Up to when all of its commits have been read */
+  since: number
+  /** Whether an open transaction holds it back */
+  held_by_transaction: boolean
+  /** Whether a leader answers for it */
+  has_leader: boolean
+}
+
 /** A group that is not OK, with its most severe partition. */
 export interface WorstGroup {
   cluster: string
@@ -595,6 +616,8 @@ export interface WorstGroup {
   growth: number | null
   /** When the status began, in milliseconds since 1970 */
   since: number
+  /** Since when it cannot be judged; null if it can */
+  unknown_since: number | null
   partition_status: Status
   topic: string
   partition: number

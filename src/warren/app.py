@@ -80,7 +80,7 @@ def running(config: Config) -> Iterator["Warren"]:
             history = HistoryWriter(store.root, pipeline.history_days, pipeline.history_step)
             follow("history", history.follow)
         parts.enter_context(sinks(config))
-        leadership = parts.enter_context(contextlib.closing(Leadership(config, store)))
+        leadership = parts.enter_context(contextlib.closing(Leadership(config, store, cycles.manifest.epoch)))
         follow("incidents", leadership.process)
         yield Warren(cycles, prefetch, web.urls(), followers)
 

@@ -59,7 +59,7 @@ class CorruptSnapshot(SnapshotError):  # noqa: N818
 
 
 class Fenced(SnapshotError):  # noqa: N818
-    """Another Warren has taken over the data directory; this one must stop."""
+    """Another Warren has taken over the data directory, or its store of incidents; this one must stop."""
 
 
 class ClusterError(WarrenError):

@@ -56,7 +56,7 @@ def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_
     snapshot = open_snapshot(data_dir)
     groups = worst_first(snapshot.groups(), cluster, status)
     if as_json:
-        sys.stdout.write(json.dumps([group_json(snapshot, row) for row in groups.to_pylist()]) + "\n")
+        sys.stdout.write(json.dumps([group_json(row) for row in groups.to_pylist()]) + "\n")
     else:
         _console().print(groups_table(snapshot, groups))
 
@@ -85,7 +85,7 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
         table.add_row(
             Text(row["cluster"]),
             Text(row["group"]),
-            _status(row["status"], snapshot, row["cluster"]),
+            _status(row, snapshot),
             format_duration(snapshot.manifest.now_ms - row["since_ms"]),
             f"{row['totallag']:,}",
             str(row["partitions"]),
@@ -94,11 +94,10 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
     return table
 
 
-def _status(code: int, snapshot: Snapshot, cluster: str) -> Text:
-    state = snapshot.manifest.clusters.get(cluster)
-    name = Status(code).name
-    if state is not None and state.unknown_since_ms is not None:
-        age = format_duration(snapshot.manifest.now_ms - state.unknown_since_ms)
+def _status(row: Row, snapshot: Snapshot) -> Text:
+    name = Status(row["status"]).name
+    if row["unknown_since_ms"] != UNKNOWN:
+        age = format_duration(snapshot.manifest.now_ms - row["unknown_since_ms"])
         return Text(f"unknown for {age} (was {name})", style="magenta")
     return Text(name, style=COLORS.get(name, ""))
 
@@ -112,7 +111,7 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
     row, partitions = group_and_partitions
     if as_json:
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
-        sys.stdout.write(json.dumps({**group_json(snapshot, row), "partitions": listed}) + "\n")
+        sys.stdout.write(json.dumps({**group_json(row), "partitions": listed}) + "\n")
         return
     names = ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why")
     table = _table(names, {"partition", "lag", "committed", "head"})
@@ -129,19 +128,17 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
             Text(partition["client_id"] or ""),
             Text(snapshot.reason(partition)),
         )
-    heading = Text(f"{cluster} / {group}: ").append(_status(row["status"], snapshot, cluster))
+    heading = Text(f"{cluster} / {group}: ").append(_status(row, snapshot))
     _console().print(heading, table, sep="\n")
 
 
-def group_json(snapshot: Snapshot, row: Row) -> dict[str, object]:
-    """A group as JSON: statuses by name, and since when it is unknown if its cluster is."""
+def group_json(row: Row) -> dict[str, object]:
+    """A group as JSON: statuses by name, and null for what is unknown."""
     hidden = ("bucket", "first_row", "worst_row", "maxlag_row")
-    state = snapshot.manifest.clusters.get(row["cluster"])
     return {
-        **{key: value for key, value in row.items() if key not in hidden},
+        **{key: None if value == UNKNOWN else value for key, value in row.items() if key not in hidden},
         "status": Status(row["status"]).name,
         "worst_status": Status(row["worst_status"]).name,
-        "unknown_since_ms": state.unknown_since_ms if state else None,
     }
 
 

@@ -95,6 +95,11 @@ FACTS = Facts(
             replace(FACTS, lags=[None] * 3),
             "was falling behind when last judged; commits have come or gone since, which are not judged yet; lag 2,500",
         ),
+        (
+            Reason.CAUGHT_UP,
+            replace(FACTS, current_lag=0, head_age_ms=300_000),
+            "caught up: lag is 0; the head is of 5 min ago: no leader has answered since",
+        ),
     ],
 )
 def test_reasons_in_words(reason: Reason, facts: Facts, words: str) -> None:
@@ -117,6 +122,7 @@ def some_facts(draw: st.DrawFn) -> Facts:
         minimum_complete=draw(st.floats(0, 1)),
         allowed_lag=draw(numbers),
         trend_floor=draw(st.none() | numbers),
+        head_age_ms=draw(st.none() | numbers),
     )
 
 

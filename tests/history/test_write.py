@@ -1,6 +1,7 @@
 """The history of groups: a point a trigger, merged and thinned as it ages, the same for readers at every step."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace as dataclass_replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from tests.kit.plans import Commit, Rehearsal, cluster_state, plan
 from warren.domain.buckets import bucket_of
+from warren.domain.offsets_logs import OffsetsLog
 from warren.domain.status import Status
 from warren.history.files import HISTORY, FileSpan, HistoryFile, HistoryTable, file_name, history_files, history_folder
 from warren.history.read import cluster_history, group_history
@@ -134,6 +136,22 @@ def test_clusters_have_a_history_too(past: Past) -> None:
     assert cluster_history(past.root, "one", 0).to_pylist() == [first, second]
     assert {file.span for file in history_files(past.root, HistoryTable.CLUSTERS)} == {FileSpan.DAY}
     assert cluster_history(past.root, "three", 0).num_rows == 0
+
+
+def test_a_group_that_is_unknown_is_marked_and_the_change_is_kept(past: Past) -> None:
+    past.judge(START, 100)
+    one, two = past.cycles.plan.clusters
+    log = OffsetsLog(0, 0, START, START - 90_000, unknown_since_ms=START - 90_000)
+    past.cycles.cycle(START + 10 * SECOND, clusters=(dataclass_replace(one, logs=(log,)), two))
+    past.writer.record(past.cycles.manifest())
+
+    def points(cluster: str) -> list[tuple[int, bool]]:
+        rows = group_history(past.root, cluster, "a", 0).to_pylist()
+        return [((row["time_ms"] - START) // SECOND, row["is_known"]) for row in rows]
+
+    assert (points("one"), points("two")) == ([(0, True), (10, False)], [(0, True), (10, True)])
+    past.writer.tidy(START + 2 * DAY)
+    assert (points("one"), points("two")) == ([(0, True), (10, False)], [(0, True)])
 
 
 def test_a_restart_goes_on_where_it_was(past: Past) -> None:

@@ -70,6 +70,17 @@ def test_while_a_cluster_is_unknown_nothing_opens_or_closes(scene: IncidentScene
     assert scene.courses() == ["one/g 0-4 ERR OK", "two/h 1-4 WARN OK"]
 
 
+def test_while_a_group_is_unknown_it_neither_opens_nor_closes(scene: IncidentScene) -> None:
+    held = [("one", "g"), ("one", "new")]
+    scene.process(START, {("one", "g"): [(STOP, 5)], ("one", "h"): [(OK, 0)]})
+    for second in (1, 2):
+        groups: Groups = {("one", "g"): [(OK, 0)], ("one", "new"): [(STOP, 1)], ("one", "h"): [(WARN, 3)]}
+        scene.process(START + second * SECOND, groups, unknown=held)
+    assert scene.courses() == ["one/g 0- ERR", "one/h 1- WARN"]
+    scene.process(START + 3 * SECOND, {("one", "h"): [(WARN, 3)]}, unknown=held)
+    assert scene.courses() == ["one/g 0-3 ERR NOTFOUND", "one/h 1- WARN"], "a group that is gone is known to be"
+
+
 def test_an_incident_closes_when_its_group_or_cluster_is_gone(scene: IncidentScene) -> None:
     scene.process(START, {("one", "g"): [(STOP, 5)], ("two", "g"): [(STOP, 5)]})
     scene.process(START + SECOND, {("two", "g"): [(STOP, 5)]})

@@ -1,6 +1,6 @@
 """Incidents and notifications as the pipeline stores them, and a pipeline that processes made-up snapshots."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ from warren.incidents.store.reader import IncidentQuery, read_delivery_counts, r
 from warren.incidents.store.store import IncidentStore
 from warren.snapshot.manifest import Bucket, Manifest
 from warren.snapshot.schemas import GROUPS, PARTITIONS
-from warren.snapshot.status import missing_group
+from warren.snapshot.status import GroupName, missing_group
 from warren.snapshot.store import Store
 
 OK, WARN, ERR, STOP, STALL = Status.OK, Status.WARN, Status.ERR, Status.STOP, Status.STALL
 SECOND, START = 1_000, 1_700_000_000_000
-Groups = Mapping[tuple[str, str], Sequence[tuple[Status, int]]]
+Groups = Mapping[GroupName, Sequence[tuple[Status, int]]]
 """The status and lag of every partition of each group."""
+Unknown = Collection[str | GroupName]
+"""The clusters and groups that are unknown."""
 
 
 class IncidentScene:
@@ -44,26 +46,26 @@ class IncidentScene:
         self.pipeline = IncidentPipeline(self.incident_store, self.store, self.keep_days)
 
     def process(
-        self, now_ms: int, groups: Groups, unknown: Sequence[str] = (), clusters: Sequence[str] = ("one", "two")
+        self, now_ms: int, groups: Groups, unknown: Unknown = (), clusters: Sequence[str] = ("one", "two")
     ) -> None:
         """Process a snapshot of these groups."""
         self.pipeline.process(self.manifest(now_ms, groups, unknown, clusters))
 
     def manifest(
-        self, now_ms: int, groups: Groups, unknown: Sequence[str] = (), clusters: Sequence[str] = ("one", "two")
+        self, now_ms: int, groups: Groups, unknown: Unknown = (), clusters: Sequence[str] = ("one", "two")
     ) -> Manifest:
         """A snapshot of these groups, in two buckets."""
         self._sequence += 1
         in_second = {name: name[0] == "two" for name in groups}
         buckets = tuple(
-            self._bucket(index, {name: groups[name] for name in groups if in_second[name] == bool(index)})
+            self._bucket(index, {name: groups[name] for name in groups if in_second[name] == bool(index)}, unknown)
             for index in range(2)
         )
         states = {name: cluster_state(unknown_since_ms=now_ms if name in unknown else None) for name in clusters}
         snapshot = manifest(plan(self.root), now_ms=now_ms, clusters=states, sequence=self._sequence)
         return replace(snapshot, buckets=buckets)
 
-    def _bucket(self, index: int, groups: Groups) -> Bucket:
+    def _bucket(self, index: int, groups: Groups, unknown: Unknown) -> Bucket:
         partitions: list[dict[str, object]] = []
         rows: list[dict[str, object]] = []
         for (cluster, group), states in sorted(groups.items()):
@@ -72,6 +74,7 @@ class IncidentScene:
                 "cluster": cluster, "group": group, "status": int(status), "first_row": len(partitions),
                 "partitions": len(states), "complete": 1.0, "totallag": sum(max(lag, 0) for _, lag in states),
                 "maxlag_row": len(partitions) + max(range(len(states)), key=lambda n: states[n][1]),
+                "unknown_since_ms": START if (cluster, group) in unknown else UNKNOWN,
             })  # fmt: skip
             partitions += [
                 {

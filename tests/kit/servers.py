@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 from tests.kit.plans import Commit, Rehearsal, plan
 from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config, Consumer, HttpServer, Pipeline
+from warren.domain.offsets_logs import OffsetsLog
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.requests import RequestQueue
@@ -193,6 +194,14 @@ class Town:
         found += [(0, name, "orders", 2, head) for name in ODD_NAMES]
         found += [(1, f"bulk-{number:02d}", "orders", number % 3, 1000) for number in range(23)]
         return found + ([(0, "fresh", "orders", 1, 1000), (0, "fresh", "audit", 0, 1)] if turn == 9 else [])
+
+    def hold_back(self, group: str, since_ms: int) -> None:
+        """A cycle in which the offsets partition of a group of the first cluster has not been read whole for long."""
+        self.now_ms += 1000
+        log = OffsetsLog(1, since_ms, self.now_ms, since_ms, unknown_since_ms=since_ms)
+        one, *others = self.cycles.plan.clusters
+        commit = Commit(group, "orders", 0, 1090, self.now_ms - 10, self._order, log=1)
+        self.cycles.cycle(self.now_ms, [commit], clusters=(replace(one, logs=(log,)), *others))
 
     def publish(self, **changes: Any) -> None:
         """Make a manifest of what was judged last, as of now."""

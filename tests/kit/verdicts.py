@@ -1,6 +1,6 @@
 """Publishes snapshots with given verdicts, one after the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from msgspec import structs
 from tests.kit.plans import cluster_state, manifest, plan
 from warren.domain.rules import Reason
 from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.reader import Snapshot
 from warren.snapshot.schemas import GROUPS, PARTITIONS
@@ -40,11 +41,16 @@ class Verdicts:
         self.store = Store(self.root)
         self.store.create()
 
-    def publish(self, clusters: Mapping[str, Mapping[str, Partitions]], away: Mapping[str, str] = {}) -> Snapshot:
-        """Publish a snapshot one second later; `away` has the errors of clusters that are unknown."""
+    def publish(
+        self,
+        clusters: Mapping[str, Mapping[str, Partitions]],
+        away: Mapping[str, str] = {},
+        unknown: Collection[str] = (),
+    ) -> Snapshot:
+        """Publish a snapshot one second later; `away` has the errors of unknown clusters, `unknown` single groups."""
         self.sequence += 1
         self.now_ms += SECOND
-        buckets = tuple(self._bucket(cluster, groups) for cluster, groups in clusters.items())
+        buckets = tuple(self._bucket(cluster, groups, unknown) for cluster, groups in clusters.items())
         states = {
             cluster: cluster_state(unknown_since_ms=self.now_ms - 5, error=away[cluster] or None)
             if cluster in away
@@ -61,7 +67,7 @@ class Verdicts:
         files = [file.path for sequence in sequences for file in self.store.manifest(sequence).files()]
         self.store.remove(sequences, files)
 
-    def _bucket(self, cluster: str, groups: Mapping[str, Partitions]) -> Bucket:
+    def _bucket(self, cluster: str, groups: Mapping[str, Partitions], unknown: Collection[str]) -> Bucket:
         rows: list[dict[str, object]] = []
         partitions: list[dict[str, object]] = []
         for group, verdicts in groups.items():
@@ -75,6 +81,7 @@ class Verdicts:
                 "cluster": cluster, "group": group, "status": int(status), "since_ms": since_ms,
                 "totallag": sum(lags), "maxlag": max(lags), "worst_row": len(partitions) + worst,
                 "first_row": len(partitions), "partitions": len(verdicts),
+                "unknown_since_ms": self.now_ms - 5 if group in unknown else UNKNOWN,
             })  # fmt: skip
             partitions += [
                 {

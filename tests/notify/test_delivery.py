@@ -41,6 +41,32 @@ def test_waits_grow_and_end_after_a_day(tmp_path: Path) -> None:
     assert store.next_notification("hook") is None
 
 
+@pytest.mark.parametrize(
+    ("event", "age_ms", "is_sent"),
+    [
+        (Event.OPEN, MAX_AGE_MS, True),
+        (Event.OPEN, MAX_AGE_MS + 1, False),
+        (Event.OPEN, 7 * MAX_AGE_MS, False),
+        (Event.WORSE, 7 * MAX_AGE_MS, False),
+        (Event.REMINDER, 7 * MAX_AGE_MS, False),
+        (Event.REPORT, 7 * MAX_AGE_MS, False),
+        (Event.CLOSE, 7 * MAX_AGE_MS, True),
+    ],
+)
+def test_after_a_downtime_only_a_close_is_sent_that_is_more_than_a_day_old(
+    tmp_path: Path, event: Event, age_ms: int, is_sent: bool
+) -> None:
+    store = IncidentStore(tmp_path)
+    sent: list[str] = []
+    store.write(notifications=[make_notification(event=event)])
+    delivery = NotifierDelivery(
+        "hook", store, lambda notification: sent.append(notification.key), lambda: START + age_ms
+    )
+    assert delivery.deliver_next() == 0.0
+    assert sent == (["k"] if is_sent else [])
+    assert count_deliveries(tmp_path) == {"hook": (1, 0, 0) if is_sent else (0, 0, 1)}
+
+
 def test_a_clock_that_is_set_back_does_not_delay_a_notification(tmp_path: Path) -> None:
     store = IncidentStore(tmp_path)
     sent: list[str] = []

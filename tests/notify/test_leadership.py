@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from msgspec.structs import replace
 
 from tests.kit.incidents import OK, STALL, IncidentScene, count_deliveries
 from tests.kit.leaderships import LeadershipProcess
@@ -28,6 +29,7 @@ from warren.incidents.store.reader import IncidentQuery, read_incidents, read_le
 from warren.incidents.store.store import IncidentStore
 from warren.notify import leadership
 from warren.notify.locks import ZooKeeperLock
+from warren.snapshot.manifest import Manifest
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -252,6 +254,47 @@ def test_a_silence_or_acknowledgement_made_at_any_warren_applies_to_all(
     two.wait_sent("open", "open")
     [incident] = read_incidents(first.data, IncidentQuery(group="g"))
     assert incident.acknowledged_by == "bob"
+
+
+def test_a_later_warren_on_the_same_data_directory_ends_the_notifications_of_the_earlier_one(
+    tmp_path: Path, parts: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leadership, "CHECK_S", 0.05)
+    receiver = parts.enter_context(receiving())
+    template = tmp_path / "open.tmpl"
+    template.write_text("{{.Group}}")
+    notifier = Notifier("hook", "http", url_open=f"{receiver.url}/hook", template_open=template)
+    config = Config({}, {}, notifiers={"hook": notifier})
+    scene = IncidentScene(tmp_path)
+
+    def snapshot(epoch: int, *groups: str) -> Manifest:
+        bad = {("one", group): [(STALL, 7)] for group in groups}
+        made = replace(scene.manifest(time.time_ns() // 1_000_000, bad), epoch=epoch)
+        scene.store.publish(made)
+        return made
+
+    def started(epoch: int) -> leadership.Leadership:
+        snapshot(epoch)
+        return parts.enter_context(closing(leadership.Leadership(config, scene.store, epoch)))
+
+    earlier = started(1)
+    wait_for(lambda: read_leadership(tmp_path).is_active, "the earlier one notifies", 20)
+    earlier.process(snapshot(1, "a"))
+    wait_for(lambda: receiver.events() == ["open"], "it has sent the first", 20)
+    receiver.hold.clear()
+    later = started(2)
+    newest = snapshot(2, "a", "b")
+    earlier.process(newest)
+    later.process(newest)
+    # While the receiver takes its time, both would send what is not stored as sent yet.
+    time.sleep(0.5)
+    receiver.hold.set()
+    wait_for(lambda: count_deliveries(tmp_path) == {"hook": (2, 0, 0)}, "both are stored as sent", 20)
+    earlier.process(snapshot(2, "a", "b", "c"))
+    assert sorted(incident.group for incident in read_incidents(tmp_path, IncidentQuery())) == ["a", "b"]
+    earlier.close()
+    assert read_leadership(tmp_path).state == "alone", "the state of the later one"
+    assert len({request.key for request in receiver.got}) == len(receiver.got) == 2
 
 
 def test_a_leader_that_cannot_take_over_leaves_the_lock_to_another_for_a_while(

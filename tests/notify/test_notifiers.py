@@ -246,7 +246,9 @@ def test_a_close_has_the_numbers_of_the_close(tmp_path: Path, receiver: Receiver
 def test_names_of_any_kind_go_into_headers(tmp_path: Path, receiver: Receiver) -> None:
     hook = notifier(tmp_path, receiver.url, name="소식", threshold=1, url_open=f"{receiver.url}/x")
     with RunningNotifiers(tmp_path, config_of(tmp_path, hook)) as running:
-        running.scene.process(START, {("one", "消費\r\nX: y"): [(OK, 0)], ("one", "ü b"): [(STALL, 1)]})
+        running.scene.process(
+            time.time_ns() // 1_000_000, {("one", "消費\r\nX: y"): [(OK, 0)], ("one", "ü b"): [(STALL, 1)]}
+        )
         wait_for(lambda: len(receiver.got) == 2, "both are sent", 20)
     assert sorted(receiver.events()) == ["open", "report"]
     assert all("x" not in request.headers for request in receiver.got)

@@ -121,6 +121,20 @@ def test_filters_are_telegrafs_and_those_of_topics_leave_groups_alone(snapshot: 
     assert all(row == whole[row["group"]] for row in rows(points, "burrow_group")), "sums are over all topics"
 
 
+def test_a_group_that_is_unknown_has_no_points_and_is_counted(tmp_path: Path) -> None:
+    town = Town(tmp_path).grow()
+    town.hold_back("stalled", since_ms=town.now_ms - 90_000)
+    made = points_of(Snapshot(town.cycles.store, town.cycles.manifest()), Sink("s"), AT_MS)
+    for name in ("burrow_group", "burrow_partition"):
+        groups = {row["group"] for row in rows(made, name) if row["cluster"] == "one"}
+        assert {"healthy", "slow"} <= groups
+        assert "stalled" not in groups
+    assert [row["groups_unknown"] for row in rows(made, NAME)] == [1, 0]
+    states = {"one": cluster_state(), "two": cluster_state(unknown_since_ms=1)}
+    away = points_of(Snapshot(town.cycles.store, town.cycles.manifest(clusters=states)), Sink("s"), AT_MS)
+    assert [row["groups_unknown"] for row in rows(away, NAME)] == [1, 24]
+
+
 def test_a_cluster_has_its_roll_up_and_the_health_of_the_pipeline(town: Town) -> None:
     source = Source("id", {0: Position(90, 100, 107, 0), 1: Position(5, 5, 5, 0)})
     state = cluster_state(
@@ -139,9 +153,9 @@ def test_a_cluster_has_its_roll_up_and_the_health_of_the_pipeline(town: Town) ->
     assert rows(points_of(Snapshot(town.cycles.store, manifest), sink, AT_MS), "warren_cluster") == [
         {
             "cluster": "one", "judged": 1, "catching_up": 0, "backlog": 10, "held_by_transaction": 7, "rejected": 4,
-            "age_ms": 2500, "cycle_ms": 1000, "groups_ok": 7, "groups_warn": 0, "groups_err": 2, "partitions_ok": 20,
-            "partitions_warn": 0, "partitions_stop": 0, "partitions_stall": 3, "partitions_rewind": 1,
-            "total_lag": 1234,
+            "groups_unknown": 0, "age_ms": 2500, "cycle_ms": 1000, "groups_ok": 7, "groups_warn": 0, "groups_err": 2,
+            "partitions_ok": 20, "partitions_warn": 0, "partitions_stop": 0, "partitions_stall": 3,
+            "partitions_rewind": 1, "total_lag": 1234,
         }
     ]  # fmt: skip
     [two] = rows(points_of(Snapshot(town.cycles.store, manifest), Sink("s", clusters_include=("two",)), AT_MS), NAME)

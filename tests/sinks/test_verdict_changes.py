@@ -136,6 +136,15 @@ def test_filters_say_of_whom_is_told(verdicts: Verdicts) -> None:
     assert feed.summaries(verdicts.publish(everyone)) == set(), "who is not asked for is not gone"
 
 
+def test_a_group_that_is_unknown_changes_only_after_it(verdicts: Verdicts) -> None:
+    feed = Feed()
+    feed.send(verdicts.publish({"one": {"a": OK, "b": OK}}))
+    assert feed.summaries(verdicts.publish({"one": {"a": STALL, "b": WARN}}, unknown=["a"])) == {"one/b OK>WARN"}
+    assert feed.summaries(verdicts.publish({"one": {"a": OK, "b": WARN}}, unknown=["a"])) == set()
+    assert feed.summaries(verdicts.publish({"one": {"a": WARN, "b": WARN}})) == {"one/a OK>WARN"}
+    assert feed.summaries(verdicts.publish({"one": {"b": WARN}}, unknown=["a"])) == {"one/a WARN>NOTFOUND"}
+
+
 def test_every_name_is_read_back(verdicts: Verdicts) -> None:
     feed = Feed()
     assert {one.get("group") for one in feed.send(verdicts.publish({"one": dict.fromkeys(ODD, OK)}))} == {None, *ODD}

@@ -7,14 +7,15 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from tests.kit.plans import NOW, Commit, Rehearsal, plan
+from tests.kit.plans import NOW, Commit, Rehearsal, cluster_state, plan
+from warren.domain.offsets_logs import OffsetsLog
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import CorruptSnapshot, NoSnapshot
 from warren.pipeline.plan import PlannedCluster
-from warren.snapshot.manifest import File
-from warren.snapshot.reader import Snapshot, newest_snapshot
+from warren.snapshot.manifest import ClusterState, File
+from warren.snapshot.reader import Snapshot, is_judged, newest_snapshot
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 
 TRIGGER = 10_000
@@ -123,6 +124,45 @@ def test_reasons_have_the_numbers_of_the_partition(snapshot: Snapshot) -> None:
     unknown = snapshot.group("two", "group-3")
     assert unknown is not None
     assert snapshot.reason(unknown[1].to_pylist()[0]) == "the head of this partition is not known yet"
+
+
+def test_a_group_is_unknown_since_its_cluster_is_or_since_itself(tmp_path: Path) -> None:
+    held = OffsetsLog(1, 0, NOW, NOW - 90_000, unknown_since_ms=NOW - 90_000)
+    clusters = (PlannedCluster("one", is_judged=True, logs=(held,)), PlannedCluster("two", is_judged=True))
+    cycles = Rehearsal(tmp_path, plan(tmp_path, clusters=clusters))
+    cycles.cycle(NOW, [Commit(f"log-{log}", "t", 0, 1, NOW, 0, cluster, log) for cluster in (0, 1) for log in (0, 1)])
+
+    def unknown_since(**states: ClusterState) -> dict[tuple[str, str], int]:
+        snapshot = Snapshot(cycles.store, cycles.manifest(clusters=states))
+        groups = snapshot.groups()
+        since = {(row["cluster"], row["group"]): row["unknown_since_ms"] for row in groups.to_pylist()}
+        for name, at_ms in since.items():
+            alone = snapshot.group(*name)
+            assert alone is not None
+            assert alone[0]["unknown_since_ms"] == at_ms
+        assert is_judged(groups).tolist() == [at_ms == UNKNOWN for at_ms in since.values()]
+        return since
+
+    known = dict.fromkeys([("one", "log-0"), ("two", "log-0"), ("two", "log-1")], UNKNOWN)
+    assert unknown_since(one=cluster_state(), two=cluster_state()) == {**known, ("one", "log-1"): NOW - 90_000}
+    away = dict.fromkeys([("one", "log-0"), ("one", "log-1")], 5)
+    assert unknown_since(one=cluster_state(unknown_since_ms=5), two=cluster_state()) == {**known, **away}
+
+
+def test_a_head_that_could_not_be_sampled_since_says_of_when_it_is(tmp_path: Path) -> None:
+    cycles = Rehearsal(tmp_path, plan(tmp_path))
+    for n, head in enumerate([100, 100, UNKNOWN, UNKNOWN]):
+        at = NOW + n * TRIGGER
+        cycles.sample(at, {"local": {"t": [head, 100]}})
+        cycles.cycle(at, [Commit("g", "t", partition, 100, at - 10, n) for partition in (0, 1)])
+    without_leader, led = Snapshot(cycles.store, cycles.manifest()).partitions().to_pylist()
+    snapshot = Snapshot(cycles.store, cycles.manifest())
+    assert (without_leader["head_ms"], led["head_ms"]) == (NOW + TRIGGER, NOW + 3 * TRIGGER)
+    assert snapshot.reason(led) == "caught up: lag is 0"
+    age = "the head is of 20 s ago: no leader has answered since"
+    assert snapshot.reason(without_leader) == f"caught up: lag is 0; {age}"
+    away = Snapshot(cycles.store, cycles.manifest(clusters={"local": cluster_state(unknown_since_ms=NOW)}))
+    assert away.facts(without_leader).head_age_ms is None, "nothing of the cluster is of now"
 
 
 def test_the_worst_partition_of_each_group(snapshot: Snapshot) -> None:

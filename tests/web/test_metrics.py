@@ -25,13 +25,16 @@ PARTITIONS = {"orders": 3, "audit": 2}
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town = Town(tmp_path_factory.mktemp("metrics")).grow()
+    town.hold_back("stalled", since_ms=town.now_ms - 90_000)
     source = Source("x", {0: Position(100, 150, 170), 1: Position(7, 7, 7)})
-    one = cluster_state(sources={"__consumer_offsets": source}, groups_by_status={"OK": 13, "ERR": 1}, totallag=5)
+    counts = {"groups_by_status": {"OK": 13, "ERR": 1}, "totallag": 5, "implausible_commits": 8}
+    one = cluster_state(sources={"__consumer_offsets": source}, **counts)
     two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
     town.publish(
         clusters={"one": one, "two": two},
         rejects={"one": {REJECT_DESCRIPTIONS[Reject.NO_KEY]: 3}},
         cycle_ms={"judge": 1250},
+        clock_steps=2,
     )
     return town
 
@@ -136,6 +139,11 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
             series("warren_cluster_lag", 0, cluster="two"),
             series("warren_cluster_groups", 13, cluster="one", status="OK"),
             series("warren_cluster_groups", 1, cluster="one", status="ERR"),
+            series("warren_groups_unknown", 1, cluster="one"),
+            series("warren_groups_unknown", 24, cluster="two"),
+            series("warren_implausible_commits_total", 8, cluster="one"),
+            series("warren_implausible_commits_total", 0, cluster="two"),
+            series("warren_clock_steps_total", 2),
             series("warren_offsets_backlog", 50, partition=0, **place),
             series("warren_offsets_backlog", 0, partition=1, **place),
             series("warren_offsets_held_by_transaction", 20, partition=0, **place),

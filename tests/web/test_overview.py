@@ -21,7 +21,18 @@ STATES = {
     "one": cluster_state(groups_by_status={"OK": 14, "ERR": 3}, totallag=2_222, worst_status="ERR"),
     "two": cluster_state(groups_by_status={"OK": 24}, unknown_since_ms=1, error="no broker answers"),
 }
-COLUMNS = {"cluster", "group", "status", "totallag", "maxlag", "since", "partitions", "growth", "spark"}
+COLUMNS = {
+    "cluster",
+    "group",
+    "status",
+    "totallag",
+    "maxlag",
+    "since",
+    "unknown_since",
+    "partitions",
+    "growth",
+    "spark",
+}
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +112,7 @@ def test_the_worst_groups_come_first_with_their_reason(town: Town, seen: Any) ->
         "totallag": 151,
         "growth": 2.52,
         "since": town.now_ms,
+        "unknown_since": None,
         "partition_status": "REWIND",
         "topic": "orders",
         "partition": 0,

@@ -5,10 +5,15 @@ import { now } from "../polling"
 import { groupLink } from "../route"
 import type { Status } from "../schema"
 
-export function Badge({ status }: { status: Status }) {
+/** A status; of a group that cannot be judged its last one, with a question mark. */
+export function Badge({ status, unknownSince }: { status: Status; unknownSince?: number | null }) {
+  const title = unknownSince
+    ? `unknown for ${duration(now.value - unknownSince)}; it was ${status}`
+    : STATUS_TEXT[status]
   return (
-    <span class={`badge is-${status.toLowerCase()}`} title={STATUS_TEXT[status]}>
+    <span class={`badge is-${status.toLowerCase()} ${unknownSince ? "is-unknown" : ""}`} title={title}>
       <span aria-hidden="true">{STATUS_ICON[status]}</span> {status}
+      {unknownSince ? "?" : ""}
     </span>
   )
 }

@@ -4,6 +4,7 @@ import type { GroupHistoryPoint, Status } from "../schema"
 
 interface Period {
   status: Status
+  isKnown: boolean
   from: number
   to: number
 }
@@ -15,14 +16,15 @@ export function periodsOf(points: GroupHistoryPoint[], end: number): Period[] {
   for (const point of points) {
     const last = periods.at(-1)
     const isNext = last !== undefined && point.time - last.to <= gap
-    if (isNext && last.status === point.status) {
+    if (isNext && last.status === point.status && last.isKnown === point.known) {
       last.to = point.time
       continue
     }
     // The status began between two points; `since` says when.
-    const from = isNext ? Math.max(Math.min(point.since, point.time), last.to) : point.time
+    const began = point.status === last?.status ? point.time : Math.min(point.since, point.time)
+    const from = isNext ? Math.max(began, last.to) : point.time
     if (isNext) last.to = from
-    periods.push({ status: point.status, from, to: point.time })
+    periods.push({ status: point.status, isKnown: point.known, from, to: point.time })
   }
   const last = periods.at(-1)
   if (last && end - last.to <= gap) last.to = Math.max(end, last.to)
@@ -46,9 +48,9 @@ export function Timeline({ points, from, to }: { points: GroupHistoryPoint[]; fr
             x={x(period.from)}
             width={width(period)}
             height="26"
-            class={`is-${period.status.toLowerCase()}`}
+            class={`is-${period.status.toLowerCase()} ${period.isKnown ? "" : "is-unknown"}`}
           >
-            <title>{`${period.status} (${STATUS_TEXT[period.status]}) from ${dateTime(period.from)} for ${duration(period.to - period.from)}`}</title>
+            <title>{`${period.isKnown ? "" : "unknown, last "}${period.status} (${STATUS_TEXT[period.status]}) from ${dateTime(period.from)} for ${duration(period.to - period.from)}`}</title>
             <rect width="100%" height="26" />
             {period.status !== "OK" && (
               <text x="4" y="18">

@@ -71,7 +71,7 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
             </a>
           </p>
           <h1>
-            <bdi>{group}</bdi> <Badge status={explanation.status} />
+            <bdi>{group}</bdi> <Badge status={explanation.status} unknownSince={explanation.unknown_since} />
           </h1>
           <p class="verdict">
             {capitalize(STATUS_TEXT[explanation.status])}, since <b>{dateTime(explanation.since)}</b>, for{" "}
@@ -84,8 +84,7 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
           </p>
           {explanation.unknown_since && (
             <p class="trouble">
-              The cluster could not be judged for <Since at={explanation.unknown_since} />: this is the last known
-              state.
+              The group could not be judged for <Since at={explanation.unknown_since} />: this is its last known state.
             </p>
           )}
           {current && <IncidentState incident={current} />}
@@ -194,6 +193,11 @@ function Window({
         <Fact label="Lag">{current.current_lag === null ? "unknown" : exact(current.current_lag)}</Fact>
         <Fact label="Committed">{current.committed === null ? "never" : exact(current.committed)}</Fact>
         <Fact label="Head">{current.head === null ? "unknown" : exact(current.head)}</Fact>
+        <Fact label="Head sampled">
+          {current.head_at === null
+            ? "never"
+            : `${duration(Math.max(judgedAt - current.head_at, 0))} before the verdict`}
+        </Fact>
         <Fact label="Log start">{current.log_start === null ? "unknown" : exact(current.log_start)}</Fact>
         <Fact label="Owner">
           <bdi>{current.owner || "–"}</bdi>

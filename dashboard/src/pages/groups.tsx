@@ -163,7 +163,7 @@ function rowCells(groups: GroupColumns, row: number) {
   const [status, since] = [groups.status[row]!, groups.since[row]!]
   const cluster = groups.clusters[groups.cluster[row]!]!
   return [
-    <Badge status={status} />,
+    <Badge status={status} unknownSince={groups.unknown_since[row] ?? null} />,
     <>
       <GroupName cluster={cluster} group={groups.group[row]!} />
       <small class="mild">

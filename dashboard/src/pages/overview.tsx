@@ -36,6 +36,8 @@ export function OverviewPage() {
   )
 }
 
+const MAX_UNREAD = 3
+
 function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
   const count = Object.values(cluster.groups).reduce((sum, groups) => sum + (groups ?? 0), 0)
   return (
@@ -49,6 +51,20 @@ function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
         <p class="trouble">
           <strong>Unknown</strong> for <Since at={cluster.unknown_since} />:{" "}
           {cluster.error_message ?? (cluster.catching_up ? "catching up with its offsets topic" : "not judged yet")}
+        </p>
+      ) : cluster.unknown_groups ? (
+        <p class="trouble">
+          <strong>
+            {exact(cluster.unknown_groups)} {cluster.unknown_groups === 1 ? "group is" : "groups are"} unknown
+          </strong>
+          {(cluster.unread ?? []).slice(0, MAX_UNREAD).map((unread, i) => (
+            <span key={`${unread.topic}/${unread.partition}`}>
+              {i ? "; " : ": "}
+              <bdi>{unread.topic}</bdi> {unread.partition} is read up to <Since at={unread.since} /> ago
+              {unread.has_leader ? "" : ", it has no leader"}
+              {unread.held_by_transaction ? ", an open transaction holds it back" : ""}
+            </span>
+          ))}
         </p>
       ) : null}
       <ul class="counts">
@@ -77,7 +93,7 @@ function WorstGroups() {
         <ol class="worst">
           {worst.map((group) => (
             <li key={`${group.cluster}/${group.group}`}>
-              <Badge status={group.status} />
+              <Badge status={group.status} unknownSince={group.unknown_since} />
               <div>
                 <GroupName cluster={group.cluster} group={group.group} />{" "}
                 <span class="mild">

@@ -20,6 +20,8 @@ class Facts:
     minimum_complete: float = 0.0
     allowed_lag: int = 0
     trend_floor: int | None = None
+    head_age_ms: int | None = None
+    """How old the head is, if it could not be sampled since."""
 
     @property
     def known_lags(self) -> list[int]:
@@ -45,8 +47,12 @@ class Facts:
 def explain(reason: Reason, facts: Facts) -> str:
     """One sentence that names the rule and the numbers that decided."""
     if not _is_explained_by_window(reason, facts):
-        return f"{_EARLIER[reason]}; commits have come or gone since, which are not judged yet; lag {facts.lag}"
-    return _in_words(reason, facts)
+        words = f"{_EARLIER[reason]}; commits have come or gone since, which are not judged yet; lag {facts.lag}"
+    else:
+        words = _in_words(reason, facts)
+    if facts.head_age_ms is None:
+        return words
+    return f"{words}; the head is of {format_duration(facts.head_age_ms)} ago: no leader has answered since"
 
 
 def format_duration(milliseconds: int) -> str:

@@ -23,9 +23,13 @@ HISTORY = pa.schema(
         ("since_ms", pa.int64()),
         ("totallag", pa.int64()),
         ("maxlag", pa.int64()),
+        ("is_known", pa.bool_()),
     ]
 )
-"""One row per group and time, sorted by cluster, group, time; `since_ms` is when its status began."""
+"""One row per group and time, sorted by cluster, group, time; `since_ms` is when its status began.
+
+`is_known` is null in files from before the column existed.
+"""
 
 CLUSTER_HISTORY = pa.schema(
     [

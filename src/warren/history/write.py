@@ -27,13 +27,14 @@ from warren.history.files import (
     write_file,
 )
 from warren.snapshot.manifest import Manifest
+from warren.snapshot.reader import is_judged, with_unknown_since
 from warren.snapshot.store import Store
 
 MERGED_FROM = {FileSpan.PART: FileSpan.MOMENT, FileSpan.HOUR: FileSpan.PART, FileSpan.DAY: FileSpan.HOUR}
 """Which span each span is merged from, in the order of merging."""
 LENGTH_MS = {FileSpan.PART: 600_000, FileSpan.HOUR: 3_600_000, FileSpan.DAY: 86_400_000}
 STEP_MS = {FileSpan.PART: 1, FileSpan.HOUR: 60_000, FileSpan.DAY: 600_000}
-"""The least time between two points of a span; changes of status are always kept."""
+"""The least time between two points of a span; changes are always kept."""
 
 
 class HistoryWriter:
@@ -65,7 +66,7 @@ class HistoryWriter:
         for index, bucket in enumerate(manifest.buckets):
             groups = self._store.read_parquet(bucket.groups)
             if groups.num_rows:
-                self._write(HistoryTable.GROUPS, index, buckets, to_points(groups, manifest.now_ms), manifest.now_ms)
+                self._write(HistoryTable.GROUPS, index, buckets, to_points(groups, manifest), manifest.now_ms)
         self._write(HistoryTable.CLUSTERS, 0, 1, to_cluster_points(manifest), manifest.now_ms)
         self._last_ms = manifest.now_ms
         return True
@@ -79,10 +80,12 @@ class HistoryWriter:
         write_file(history_folder(self._data_dir, table) / name, rows)
 
 
-def to_points(groups: pa.Table, now_ms: int) -> pa.Table:
-    """The groups of a snapshot as one point of their history."""
-    time_ms = pa.array(np.full(groups.num_rows, now_ms, dtype=np.int64))
-    table = groups.append_column("time_ms", time_ms).select(HISTORY.names).cast(HISTORY)
+def to_points(groups: pa.Table, manifest: Manifest) -> pa.Table:
+    """Groups of a snapshot as one point of their history; one that is unknown has its last verdict."""
+    time_ms = pa.array(np.full(groups.num_rows, manifest.now_ms, dtype=np.int64))
+    is_known = pa.array(is_judged(with_unknown_since(groups, manifest)))
+    table = groups.append_column("time_ms", time_ms).append_column("is_known", is_known)
+    table = table.select(HISTORY.names).cast(HISTORY)
     return table.sort_by([("cluster", "ascending"), ("group", "ascending")])
 
 
@@ -116,11 +119,12 @@ def thin_history(data_dir: Path, keep_days: int, now_ms: int) -> None:
 
 
 def thinned(table: pa.Table, step_ms: int) -> pa.Table:
-    """Of sorted rows the first one in each step, per group or cluster, and each change of status."""
+    """Of sorted rows the first one in each step, per group or cluster, and each change of status or of `is_known`."""
     if table.num_rows < 2:
         return table
     step = pa.chunked_array([pa.array(table["time_ms"].to_numpy() // step_ms)])
-    columns = [table[name] for name in ("cluster", "group", "worst_status") if name in table.schema.names]
+    names = ("cluster", "group", "worst_status", "is_known")
+    columns = [table[name] for name in names if name in table.schema.names]
     return table.filter(pa.array(np.logical_or.reduce([is_change(column) for column in (step, *columns)])))
 
 

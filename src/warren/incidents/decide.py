@@ -1,7 +1,7 @@
 """Which notifications are due for a group, and why: a pure function of its state, its verdict and the time.
 
 An incident opens when a group is worse than OK and closes when it is OK again, or gone. It is the same for all
-notifiers, and each is notified from its threshold on. While a group's cluster cannot be judged nothing opens or closes.
+notifiers, and each is notified from its threshold on. While a group cannot be judged, nothing opens or closes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ def decide(
 ) -> Decision:
     """What follows from a verdict for a group, with its open incident and what was reported of it while it was OK.
 
-    The verdict is None if the group's cluster cannot be judged, and NOTFOUND if the group is gone.
+    The verdict is None if the group cannot be judged, and NOTFOUND if it is gone.
     """
     if status is not None and status > Status.OK:
         if incident is None:
@@ -68,7 +68,7 @@ def _due_event(
     if status is None:
         # Receivers that need repetition would resolve the alert without a reminder.
         is_reminder = notifier.must_repeat and last is not None and is_interval_over
-        reason = f"the cluster cannot be judged; the group was {incident.status.name} before"
+        reason = f"the group cannot be judged; it was {incident.status.name} before"
         return (Event.REMINDER, reason) if is_reminder else (None, "")
     if status < notifier.threshold:
         return None, ""

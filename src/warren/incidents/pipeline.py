@@ -12,12 +12,14 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN
 from warren.incidents.decide import decide
 from warren.incidents.evaluation import Evaluation, PipelineState, new_id
 from warren.incidents.model import BadPartition, Incident, to_columns
 from warren.incidents.notifications import with_notifications
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.silences import find_silenced
+from warren.incidents.store.database import StoreError
 from warren.incidents.store.store import IncidentStore
 from warren.incidents.storms import with_storms
 from warren.snapshot.manifest import Manifest
@@ -46,16 +48,17 @@ def with_acknowledgements(evaluation: Evaluation) -> Evaluation:
 
 
 def with_verdicts(evaluation: Evaluation) -> Evaluation:
-    """The verdict of every group that can be judged, and None for open incidents of clusters that cannot."""
+    """The verdict of every group that can be judged, and None for open incidents of groups that cannot."""
     rows, state = evaluation.rows, evaluation.state
     seen = state.seen.union(name for name in rows if name[0] in evaluation.partially_known)
     verdicts: dict[GroupName, Status | None] = {}
     for name in {**rows, **state.incidents}:
-        if name[0] in evaluation.unknown_clusters:
+        row = rows.get(name)
+        if name[0] in evaluation.unknown_clusters or (row and row["unknown_since_ms"] != UNKNOWN):
             if name in state.incidents:
                 verdicts[name] = None
-        elif name in rows:
-            verdicts[name] = Status(rows[name]["status"])
+        elif row:
+            verdicts[name] = Status(row["status"])
         elif name in seen or name[0] not in evaluation.partially_known:
             # A group that only another Warren has seen may still exist.
             verdicts[name] = Status.NOTFOUND
@@ -135,10 +138,15 @@ class IncidentPipeline:
         self._router = router or NotificationRouter()
         self._on_notifications = on_notifications
         self._partially_known = frozenset(partially_known)
-        incidents = {incident.name: incident for incident in incident_store.open_incidents()}
-        storms = {storm.id: storm for storm in incident_store.open_storms()}
-        self._state = PipelineState(incidents, storms)
+        self._state = PipelineState({}, {})
+        self._load()
         self._last_cleanup_ms = 0
+
+    def _load(self) -> None:
+        """Take over the open incidents and storms of the store."""
+        incidents = {incident.name: incident for incident in self._incident_store.open_incidents()}
+        storms = {storm.id: storm for storm in self._incident_store.open_storms()}
+        self._state = replace(self._state, incidents=incidents, storms=storms)
 
     def process(self, manifest: Manifest) -> None:
         """Decide what a snapshot opens, changes and closes, and store it with its notifications."""
@@ -173,10 +181,14 @@ class IncidentPipeline:
         )
 
     def _commit(self, evaluation: Evaluation) -> None:
-        """Store what has changed; on an error the state stays as it was, and the next snapshot decides again."""
+        """Store what has changed; on an error the next snapshot decides again, from what the store has."""
         updates = evaluation.storm_updates
         if evaluation.decisions or updates:
-            self._incident_store.write(evaluation.incidents, evaluation.notifications, updates)
+            try:
+                self._incident_store.write(evaluation.incidents, evaluation.notifications, updates)
+            except StoreError:
+                self._load()
+                raise
         self._state = evaluation.next_state
         if evaluation.notifications:
             self._on_notifications()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from warren.delivery.backoff import Backoff
 from warren.errors import BusyError, RefusedError
-from warren.incidents.model import NO_RESULT, Notification
+from warren.incidents.model import NO_RESULT, Event, Notification
 from warren.incidents.store.store import IncidentStore
 from warren.snapshot.status import GroupStatus
 
@@ -98,6 +98,10 @@ class NotifierDelivery:
             return self._until_next(now_ms)
         if notification.key in self._unrecorded:
             self._record_sent(notification, self._unrecorded[notification.key])
+            return 0.0
+        # After a long downtime an open is no news any more; a close still ends the alert that the receiver shows.
+        if now_ms - notification.due_ms > MAX_AGE_MS and notification.event is not Event.CLOSE:
+            self._give_up(notification, now_ms, notification.last_error or "it is more than a day old")
             return 0.0
         try:
             receipt = self._send(notification)

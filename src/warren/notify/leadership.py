@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warren.config import Config
-from warren.errors import ReplicationError
+from warren.errors import Fenced, ReplicationError
 from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.database import StoreError
@@ -38,10 +38,10 @@ class Leadership:
     A thread checks the lock. A Warren that does not lead follows the replicated store, to be ready to take over.
     """
 
-    def __init__(self, config: Config, snapshots: Store) -> None:
+    def __init__(self, config: Config, snapshots: Store, epoch: int | None = None) -> None:
         self._config = config
         self._snapshots = snapshots
-        self._incidents = _open_store(config, snapshots.root)
+        self._incidents = _open_store(config, snapshots.root, epoch)
         self._wake = threading.Event()
         self._mutex = threading.RLock()
         self._is_closed = threading.Event()
@@ -66,7 +66,7 @@ class Leadership:
             if self._pipeline is not None and self._has_lock():
                 try:
                     self._pipeline.process(manifest)
-                except ReplicationError as error:
+                except (ReplicationError, Fenced) as error:
                     self._stand_down(str(error))
 
     def _run(self) -> None:
@@ -98,7 +98,7 @@ class Leadership:
             self._report(*self._state)
 
     def _has_lock(self) -> bool:
-        return self._lock is None or self._lock.is_held()
+        return (self._lock is None or self._lock.is_held()) and not self._incidents.is_fenced()
 
     def _may_send(self) -> bool:
         return self._has_lock() and self._incidents.is_writable
@@ -138,7 +138,7 @@ class Leadership:
         try:
             self._incidents.sync()
             self._is_following = True
-        except (ReplicationError, StoreError) as error:
+        except (ReplicationError, StoreError, Fenced) as error:
             if self._is_following:
                 log.warning("incidents of other Warrens cannot be read: %s; trying again", error)
             self._is_following = False
@@ -155,7 +155,7 @@ class Leadership:
         elif is_new and state == "standby" and self._state[0]:
             log.info("another Warren notifies; this one is on standby")
         self._state, self._reported_ms = (state, why), now_ms
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(StoreError, Fenced):
             self._incidents.set_leadership(state, self._since_ms, why, now_ms)
 
     def close(self) -> None:
@@ -172,11 +172,11 @@ class Leadership:
             self._incidents.close()
 
 
-def _open_store(config: Config, data_dir: Path) -> IncidentStore:
+def _open_store(config: Config, data_dir: Path, epoch: int | None) -> IncidentStore:
     if not config.has_replicated_incidents:
-        return IncidentStore(data_dir)
+        return IncidentStore(data_dir, epoch)
     options = _client_options(config, config.incidents.cluster)
-    return ReplicatedStore(data_dir, Changelog(options, config.incidents.topic))
+    return ReplicatedStore(data_dir, Changelog(options, config.incidents.topic), epoch)
 
 
 def _client_options(config: Config, cluster: str | None) -> dict[str, str]:

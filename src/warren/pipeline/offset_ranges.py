@@ -145,7 +145,7 @@ def _with_seen(read: TopicRead) -> TopicRead:
     """The read with the time up to which each of its partitions has been seen whole."""
     at_ms, positions = read.sampled_ms[0], {}
     for partition, position in read.after.positions.items():
-        if position.away_from_ms is not None and position.away_to_ms is None:
+        if position.is_away:
             seen = position
         elif position.next_offset >= position.end:
             seen = structs.replace(position, seen_until_ms=at_ms, awaited_end=None, awaited_at_ms=None)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from warren.config import Config, Consumer
 from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.domain.matching import GroupFilter
-from warren.domain.offsets_logs import UNSEEN_MS, OffsetsLog, offsets_log_id
+from warren.domain.offsets_logs import OffsetsLog, offsets_log_id
 from warren.domain.rules import Limits
 from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.head_files import changed_topics
@@ -19,7 +19,7 @@ from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource, filte
 from warren.pipeline.schemas import LISTED, OWNERS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.pipeline.wanted import keep_wanted_groups
-from warren.snapshot.manifest import ClusterState, HeadSample, Manifest, Position
+from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
 from warren.snapshot.requests import PipelineRequest
 from warren.sources.offsets_topic import offsets_topics, starts_latest
 
@@ -173,18 +173,12 @@ def to_logs(read: TopicRead, before: ClusterState, now_ms: int) -> list[OffsetsL
             seen_until_ms=position.seen_until_ms,
             skew_ms=skew_of(known.get(partition)).ms,
             skew_error_ms=skew_of(known.get(partition)).error_ms,
-            unknown_since_ms=unknown_since(position, now_ms),
+            unknown_since_ms=position.unknown_since(now_ms),
             away_from_ms=position.away_from_ms,
             away_to_ms=position.away_to_ms,
         )
         for partition, position in read.after.positions.items()
     ]
-
-
-def unknown_since(position: Position, now_ms: int) -> int | None:
-    """Since when the groups of an offsets partition are unknown because it cannot be read up to its end."""
-    seen_ms = position.seen_until_ms or position.awaited_at_ms or position.away_from_ms or now_ms
-    return seen_ms if now_ms - seen_ms > UNSEEN_MS else None
 
 
 def driver_tables(
@@ -257,7 +251,7 @@ def is_read_past(planner: Planner, after: Manifest, deletion: PipelineRequest) -
     topics = [topic for cluster, topic in planner.consumers if cluster == deletion.cluster]
     is_sampled = state.error is None and state.looked_at_ms > deletion.asked_at_ms + MAX_COMMIT_DELAY_MS
     is_read = all(topic in state.sources for topic in topics) and all(
-        position.backlog == 0 and (position.away_from_ms is None or position.away_to_ms is not None)
+        position.backlog == 0 and not position.is_away
         for topic in topics
         for position in state.sources[topic].positions.values()
     )

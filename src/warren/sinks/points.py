@@ -1,7 +1,7 @@
 """A snapshot as points in telegraf's shape: burrow_topic, burrow_partition and burrow_group, as whole columns.
 
-Fields that are unknown are left out. A cluster that is not judged has no points for groups and topics, only its
-warren_cluster, which says so.
+Fields that are unknown are left out. A group that is not judged has no points; the warren_cluster of its cluster counts
+it. A cluster that is not judged has no points for topics either.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warren.config.sinks import Sink
 from warren.domain.arrays import Ints, to_ints
@@ -18,7 +19,7 @@ from warren.domain.text_columns import as_text
 from warren.domain.windows import UNKNOWN
 from warren.sinks.filters import matches_filters
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.reader import Snapshot
+from warren.snapshot.reader import Snapshot, is_judged
 
 TELEGRAF_CODES = {Status.OK: 1, Status.NOTFOUND: 2, Status.WARN: 3, Status.ERR: 4, Status.STOP: 5, Status.STALL: 6}
 """REWIND, which telegraf does not know, is 0; the field `burrow_code` has it."""
@@ -63,27 +64,28 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
     measurements = []
     if sink.detail != "group":
         measurements.append(_topics(snapshot, sink))
-    partitions = snapshot.partitions(_COLUMNS)
+    partitions, groups = snapshot.partitions(_COLUMNS), snapshot.groups()
+    is_known = is_judged(groups)
     if sink.detail == "partition":
-        measurements.append(_partitions(_wanted(partitions, snapshot.manifest, sink)))
-    groups = _with_sums(snapshot.groups(), snapshot, partitions)
-    measurements.append(_groups(_wanted(groups, snapshot.manifest, sink)))
-    measurements.append(_clusters(snapshot.manifest, sink, at_ms))
+        # The partitions of all groups are in the order of the groups.
+        judged = partitions.filter(pa.array(np.repeat(is_known, np.asarray(groups["partitions"]))))
+        measurements.append(_partitions(_wanted(judged, sink)))
+    judged = _with_sums(groups, snapshot, partitions).filter(pa.array(is_known))
+    measurements.append(_groups(_wanted(judged, sink)))
+    unknown = pc.value_counts(groups.filter(pa.array(~is_known))["cluster"]).to_pylist()
+    unknown_groups = {count["values"]: count["counts"] for count in unknown}
+    measurements.append(_clusters(snapshot.manifest, sink, at_ms, unknown_groups))
     return [points for points in measurements if len(points)]
 
 
-def _wanted(table: pa.Table, manifest: Manifest, sink: Sink) -> pa.Table:
-    """The rows that a sink wants and whose cluster is judged."""
-    is_wanted = matches_filters(table, sink.filters)
-    if unknown := manifest.unknown_clusters():
-        is_wanted &= ~np.isin(_texts(table, "cluster").to_numpy(zero_copy_only=False), unknown)
-    return table.filter(pa.array(is_wanted))
+def _wanted(table: pa.Table, sink: Sink) -> pa.Table:
+    return table.filter(pa.array(matches_filters(table, sink.filters)))
 
 
-def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
+def _clusters(manifest: Manifest, sink: Sink, at_ms: int, unknown_groups: Mapping[str, int]) -> Points:
     """The state of each cluster and of the pipeline."""
     clusters = pa.table({"cluster": pa.array(manifest.clusters, pa.string())})
-    clusters = clusters.filter(pa.array(matches_filters(clusters, sink.filters)))
+    clusters = _wanted(clusters, sink)
     states = {name: manifest.clusters[name] for name in clusters["cluster"].to_pylist()}
     rows = []
     for name, state in states.items():
@@ -92,6 +94,7 @@ def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
             "catching_up": int(state.is_catching_up),
             "backlog": state.backlog,
             "held_by_transaction": sum(position.held_by_transactions for position in state.positions()),
+            "groups_unknown": unknown_groups.get(name, 0),
             "rejected": sum(manifest.rejects.get(name, {}).values()),
             "age_ms": max(at_ms - manifest.now_ms, 0),
             "cycle_ms": sum(manifest.cycle_ms.values()),
@@ -112,7 +115,9 @@ def _clusters(manifest: Manifest, sink: Sink, at_ms: int) -> Points:
 
 
 def _topics(snapshot: Snapshot, sink: Sink) -> Points:
-    layout = _wanted(snapshot.topics(), snapshot.manifest, sink)
+    layout = _wanted(snapshot.topics(), sink)
+    unknown = pa.array(snapshot.manifest.unknown_clusters(), pa.string())
+    layout = layout.filter(pc.invert(pc.is_in(layout["cluster"], value_set=unknown)))
     topic, partition, row = partitions_of(layout)
     offset = np.asarray(snapshot.heads()["head"])[row]
     is_known = offset != UNKNOWN

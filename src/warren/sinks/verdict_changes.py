@@ -1,7 +1,7 @@
 """What a snapshot changes: the verdicts of groups, and whether their clusters are judged; by whole columns.
 
-While a cluster is not judged, its groups keep the verdicts that were sent last. A group or cluster that is new changes
-from "", and one that is gone changes to NOTFOUND.
+While a group is not judged, it keeps the verdict that was sent last. A group or cluster that is new changes from "",
+and one that is gone changes to NOTFOUND.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from warren.domain.windows import UNKNOWN
 from warren.sinks.filters import matches_filters
 from warren.sinks.points import REASON_NAMES, STATUS_NAMES
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.reader import Snapshot
+from warren.snapshot.reader import Snapshot, is_judged
 
 JUDGED, NOT_JUDGED = "JUDGED", "UNKNOWN"
 """The statuses of a cluster."""
@@ -32,7 +32,8 @@ def changes_in(snapshot: Snapshot, sent: pa.Table, sink: Sink) -> tuple[pa.Table
 
     Changes are VERDICTS with the row of the group in the snapshot, null of one that is gone, and the status `before`.
     """
-    verdicts = _verdicts(snapshot, sink)
+    groups = snapshot.groups()
+    verdicts = _verdicts(snapshot.manifest, groups, sink)
     # The filters of the sink may have changed.
     sent = sent.filter(pa.array(_is_wanted(sent, sink)))
     keys, sent_keys = _keys(verdicts), _keys(sent)
@@ -40,7 +41,12 @@ def changes_in(snapshot: Snapshot, sent: pa.Table, sink: Sink) -> tuple[pa.Table
     changed = verdicts.append_column("before", before).filter(pc.not_equal(before, verdicts["status"]))
 
     is_missing = pc.invert(pc.is_in(sent_keys, value_set=keys))
-    is_unknown = pc.and_(pc.is_valid(sent["group"]), pc.is_in(sent["cluster"], value_set=_unknown(snapshot.manifest)))
+    is_unknown = pc.is_in(sent_keys, value_set=_keys(groups.filter(pa.array(~is_judged(groups)))))
+    # A group that is missing while its cluster is unknown may be there when it is judged again.
+    unknown_clusters = pa.array(snapshot.manifest.unknown_clusters(), pa.string())
+    is_unknown = pc.or_(
+        is_unknown, pc.and_(pc.is_valid(sent["group"]), pc.is_in(sent["cluster"], value_set=unknown_clusters))
+    )
     gone = sent.filter(pc.and_not(is_missing, is_unknown))
     not_found, no_row = pa.repeat("NOTFOUND", gone.num_rows), pa.nulls(gone.num_rows, pa.int64())
     gone = pa.table([gone["cluster"], gone["group"], not_found, no_row, gone["status"]], changed.schema)
@@ -48,24 +54,17 @@ def changes_in(snapshot: Snapshot, sent: pa.Table, sink: Sink) -> tuple[pa.Table
     return pa.concat_tables([changed, gone]), pa.concat_tables([verdicts.select(VERDICTS.names), kept])
 
 
-def _verdicts(snapshot: Snapshot, sink: Sink) -> pa.Table:
-    """The clusters that a sink wants, and the groups of those that are judged, each with its row."""
-    manifest = snapshot.manifest
+def _verdicts(manifest: Manifest, rows: pa.Table, sink: Sink) -> pa.Table:
+    """The clusters that a sink wants, and the groups that are judged, each with its row."""
     schema = VERDICTS.append(pa.field("row", pa.int64()))
     names = pa.array(manifest.clusters, pa.string())
     states = [JUDGED if state.is_judged else NOT_JUDGED for state in manifest.clusters.values()]
     no_group, no_row = pa.nulls(len(names), pa.string()), pa.nulls(len(names), pa.int64())
     clusters = pa.table([names, no_group, states, no_row], schema)
-    rows = snapshot.groups()
     status = STATUS_NAMES.take(rows["status"].combine_chunks())
     groups = pa.table([rows["cluster"], rows["group"], status, np.arange(rows.num_rows)], schema)
-    groups = groups.filter(pc.invert(pc.is_in(groups["cluster"], value_set=_unknown(manifest))))
-    verdicts = pa.concat_tables([clusters, groups])
+    verdicts = pa.concat_tables([clusters, groups.filter(pa.array(is_judged(rows)))])
     return verdicts.filter(pa.array(_is_wanted(verdicts, sink))).combine_chunks()
-
-
-def _unknown(manifest: Manifest) -> pa.Array:
-    return pa.array(manifest.unknown_clusters(), pa.string())
 
 
 def _is_wanted(table: pa.Table, sink: Sink) -> Bools:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from warren.domain.offsets_logs import UNSEEN_MS
 from warren.errors import CorruptSnapshot
 from warren.snapshot.requests import PipelineRequest
 
@@ -34,6 +35,11 @@ class HeadSample(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layout: File
     taken_ms: Mapping[str, tuple[int, int]]
 
+    @property
+    def taken_at_ms(self) -> int:
+        """When all clusters had been sampled."""
+        return max((end for _, end in self.taken_ms.values()), default=0)
+
 
 class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far an offsets partition has been read, and where its log ended at that time.
@@ -63,6 +69,16 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def held_by_transactions(self) -> int:
         """Records that an open transaction keeps from being read."""
         return max(self.end - self.stable_end, 0)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it cannot be read: it has no leader that answers."""
+        return self.away_from_ms is not None and self.away_to_ms is None
+
+    def unknown_since(self, now_ms: int) -> int | None:
+        """Since when the groups that commit to it are unknown because it cannot be read up to its end."""
+        seen_ms = self.seen_until_ms or self.awaited_at_ms or self.away_from_ms or now_ms
+        return seen_ms if now_ms - seen_ms > UNSEEN_MS else None
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

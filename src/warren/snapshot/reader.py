@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from warren.domain.arrays import Ints
+from warren.domain.arrays import Bools, Ints, to_ints
 from warren.domain.buckets import bucket_of
 from warren.domain.reasons import Facts, explain
 from warren.domain.rules import Reason
@@ -32,10 +32,11 @@ class Snapshot:
         return bool(self.manifest.buckets)
 
     def groups(self) -> pa.Table:
-        """All groups of all clusters, with the index of their bucket."""
+        """All groups of all clusters, with the index of their bucket, and since when each is unknown."""
         tables = [GROUPS.empty_table(), *(self.store.read_parquet(bucket.groups) for bucket in self.manifest.buckets)]
         bucket = np.repeat(np.arange(-1, len(tables) - 1, dtype=np.int32), [table.num_rows for table in tables])
-        return pa.concat_tables(map(_plain, tables)).append_column("bucket", pa.array(bucket))
+        groups = pa.concat_tables(map(_plain, tables)).append_column("bucket", pa.array(bucket))
+        return with_unknown_since(groups, self.manifest)
 
     def partitions(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All partitions of all groups, or only some of their columns, which saves reading the windows.
@@ -64,7 +65,7 @@ class Snapshot:
         matches = groups.filter(pc.and_(pc.equal(groups["cluster"], cluster), pc.equal(groups["group"], group)))
         if matches.num_rows == 0:
             return None
-        row = matches.to_pylist()[0]
+        row = with_unknown_since(matches, self.manifest).to_pylist()[0]
         first = row["first_row"]
         return row, _plain(self._rows(bucket.partitions, range(first, first + row["partitions"])))
 
@@ -113,7 +114,16 @@ class Snapshot:
             minimum_complete=self.manifest.minimum_complete,
             allowed_lag=self.manifest.allowed_lag,
             trend_floor=None if floor == UNKNOWN else round(floor),
+            head_age_ms=self._head_age_ms(partition),
         )
+
+    def _head_age_ms(self, partition: Row) -> int | None:
+        """How old the head of a partition is, if its cluster was sampled since without it."""
+        state, samples = self.manifest.clusters.get(partition["cluster"]), self.manifest.heads
+        if state is None or not state.is_judged or not samples or partition["head_ms"] == UNKNOWN:
+            return None
+        is_old = partition["head_ms"] < samples[-1].taken_at_ms
+        return self.manifest.now_ms - partition["head_ms"] if is_old else None
 
     def reason(self, partition: Row) -> str:
         """A partition's reason in words."""
@@ -142,6 +152,22 @@ def newest_snapshot(data_dir: Path) -> Snapshot:
 def _topic_row(layout: pa.Table, cluster: str, topic: str) -> Row | None:
     rows = layout.filter(pc.and_(pc.equal(layout["cluster"], cluster), pc.equal(layout["topic"], topic))).to_pylist()
     return rows[0] if rows else None
+
+
+def with_unknown_since(groups: pa.Table, manifest: Manifest) -> pa.Table:
+    """Groups with the time since which each is unknown: that of its cluster if there is one, else its own."""
+    since = {name: at for name, state in manifest.clusters.items() if (at := state.unknown_since_ms) is not None}
+    if not since:
+        return groups
+    cluster = pc.index_in(groups["cluster"].cast(pa.string()), pa.array(since, pa.string()))
+    of_cluster = pc.take(pa.array(since.values(), pa.int64()), cluster)
+    index = groups.schema.get_field_index("unknown_since_ms")
+    return groups.set_column(index, "unknown_since_ms", pc.coalesce(of_cluster, groups["unknown_since_ms"]))
+
+
+def is_judged(groups: pa.Table) -> Bools:
+    """Whether the verdict of each group is of this snapshot, not of the time before it became unknown."""
+    return np.equal(to_ints(groups["unknown_since_ms"]), UNKNOWN)
 
 
 def group_keys(cluster: pa.Array | pa.ChunkedArray, group: pa.Array | pa.ChunkedArray) -> pa.Array:

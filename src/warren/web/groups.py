@@ -28,11 +28,12 @@ MAX_STARS = 20
 """How many * the `group` parameter may have: matching a name takes time in proportion to them."""
 MAX_PARTITION = 999_999_999
 _LAG_PARAMETERS = ("status", "group", "partitions", "limit", "after")
+_NUMBERS = ("committed_offset", "head", "head_ms", "log_start", "current_lag")
 _STATUS_NAMES = [status.name for status in Status]
 
 
 Since = Annotated[int, Meta(description="When the status began, in milliseconds since 1970")]
-UnknownSince = Annotated[int | None, Meta(description="Since when the cluster cannot be judged; null if it can")]
+UnknownSince = Annotated[int | None, Meta(description="Since when it cannot be judged; null if it can")]
 Growth = Annotated[float | None, Meta(description="Growth of the lag in messages per second; null if unknown")]
 Head = Annotated[int | None, Meta(description="Log end offset; null if unknown")]
 LogStart = Annotated[int | None, Meta(description="First offset of the log; null if unknown")]
@@ -63,6 +64,7 @@ class GroupColumns(Struct):
     totallag: list[int]
     maxlag: list[int]
     since: list[Since]
+    unknown_since: list[UnknownSince]
     partitions: Annotated[list[int], Meta(description="Number of partitions")]
     growth: list[Growth]
     spark: Annotated[list[str], Meta(description="Lag of the last hour, one character from 0 to Z per point")]
@@ -97,6 +99,7 @@ def _columns(index: Index, topic: str = "") -> bytes:
         totallag=lag[rows].tolist(),
         maxlag=columns["maxlag"][rows].tolist(),
         since=columns["since_ms"][rows].tolist(),
+        unknown_since=[known(since_ms) for since_ms in columns["unknown_since_ms"][rows].tolist()],
         partitions=index.partition_count[rows].tolist(),
         growth=np.round(recent.growth(lag, now_ms)[rows], 2).tolist(),
         spark=recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
@@ -105,6 +108,16 @@ def _columns(index: Index, topic: str = "") -> bytes:
     )
     info = RequestInfo("/v3/groups", HOST)
     return dumps({"error": False, "message": "groups returned", "groups": groups, "request": info})
+
+
+class UnreadPartition(Struct):
+    """An offsets partition that cannot be read up to its end, so that the groups that commit to it are unknown."""
+
+    topic: str
+    partition: int
+    since: Annotated[int, Meta(description="Up to when all of its commits have been read")]
+    held_by_transaction: Annotated[bool, Meta(description="Whether an open transaction holds it back")]
+    has_leader: Annotated[bool, Meta(description="Whether a leader answers for it")]
 
 
 class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
@@ -119,6 +132,10 @@ class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
     error: Annotated[str | UnsetType | None, Meta(description="Why the cluster cannot be judged")] = UNSET
     is_catching_up: Annotated[bool | UnsetType, Meta(description="Whether old commits are still being read")] = UNSET
     judged_at: int | UnsetType | None = UNSET
+    unknown_groups: Annotated[int | UnsetType, Meta(description="Number of groups that cannot be judged")] = UNSET
+    unread: Annotated[
+        list[UnreadPartition] | UnsetType, Meta(description="Offsets partitions that cannot be read up to their end")
+    ] = UNSET
 
 
 def cluster_lag(api: Api, request: Request) -> Response:
@@ -176,10 +193,18 @@ def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
     state = index.snapshot.manifest.clusters.get(cluster)
     if state is None:
         return ClusterSummary(cluster, Status.NOTFOUND.name, 0, {}, {})
-    return to_answer(ClusterSummary, state, name=cluster, judged_at=index.snapshot.manifest.now_ms)
+    now_ms = index.snapshot.manifest.now_ms
+    unread = [
+        UnreadPartition(topic, partition, since_ms, position.stuck_since_ms is not None, not position.is_away)
+        for topic, source in sorted(state.sources.items())
+        for partition, position in sorted(source.positions.items())
+        if (since_ms := position.unknown_since(now_ms)) is not None
+    ]
+    counts = {"unknown_groups": index.unknown_groups(cluster), "unread": unread}
+    return to_answer(ClusterSummary, state, name=cluster, judged_at=now_ms, **counts)
 
 
-class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offset": "committed"}):
+class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offset": "committed", "head_ms": "head_at"}):
     """A partition with the reason of its status."""
 
     topic: str
@@ -191,6 +216,7 @@ class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offse
     reason: str
     committed_offset: Annotated[int | None, Meta(description="Last committed offset; null if none was seen")]
     head: Head
+    head_ms: Annotated[int | None, Meta(description="When the head was sampled; null if unknown")]
     log_start: LogStart
     current_lag: Annotated[int | None, Meta(description="Lag behind the head; null if unknown")]
     complete: Complete
@@ -217,13 +243,12 @@ def explain(api: Api, request: Request) -> Response:
         partitions = partitions.filter(pc.equal(partitions["topic"], request.last("topic")))
     if number is not None:
         partitions = partitions.filter(pc.equal(partitions["partition"], number))
-    state = snapshot.manifest.clusters.get(cluster)
     explanation = to_answer(
         GroupExplanation,
         row,
         status=Status(row["status"]).name,
         judged_at=snapshot.manifest.now_ms,
-        unknown_since=state.unknown_since_ms if state else None,
+        unknown_since=known(row["unknown_since_ms"]),
         partitions=[
             _explain_partition(snapshot, partition, has_window=number is not None)
             for partition in partitions.to_pylist()
@@ -242,7 +267,7 @@ def _explain_partition(snapshot: Snapshot, partition: dict[str, Any], *, has_win
         reason=snapshot.reason(partition),
         complete=to_number(partition["complete"]),
         window=window_slots(partition) if has_window else UNSET,
-        **{name: known(partition[name]) for name in ("committed_offset", "head", "log_start", "current_lag")},
+        **{name: known(partition[name]) for name in _NUMBERS},
     )
 
 

@@ -13,6 +13,7 @@ from warren.web.groups import GroupCounts, Since, WorstStatus
 from warren.web.http import Request, Response, success, to_answer
 
 MAX_HOURS = 24 * 3_650
+_GROUP_NAMES = {"time_ms": "time", "worst_status": "worst", "since_ms": "since", "is_known": "known"}
 
 
 class ClusterHistoryColumns(Struct):
@@ -38,7 +39,7 @@ class ClusterHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "st
     groups: GroupCounts
 
 
-class GroupHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "worst", "since_ms": "since"}):
+class GroupHistoryPoint(Struct, rename=_GROUP_NAMES):
     """A group at one time."""
 
     time_ms: TimeMs
@@ -47,6 +48,7 @@ class GroupHistoryPoint(Struct, rename={"time_ms": "time", "worst_status": "wors
     since_ms: Since
     totallag: int
     maxlag: int
+    is_known: Annotated[bool, Meta(description="Whether the group could be judged; if not, this is its last verdict")]
 
 
 def all_clusters(api: Api, request: Request) -> Response:
@@ -78,7 +80,12 @@ def group(api: Api, request: Request) -> Response:
     if not rows and api.index.group_row(cluster, group) is None:
         raise RequestError("cluster or consumer not found", 404)
     points = [
-        to_answer(GroupHistoryPoint, row, **{name: Status(row[name]).name for name in ("status", "worst_status")})
+        to_answer(
+            GroupHistoryPoint,
+            row,
+            is_known=row["is_known"] is not False,
+            **{name: Status(row[name]).name for name in ("status", "worst_status")},
+        )
         for row in rows
     ]
     return success(request, "consumer history returned", history=points)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.arrays import Codes, Ints
+from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.history.recent import Recent, nothing_recent
 from warren.snapshot.reader import Snapshot, group_keys
@@ -25,7 +26,7 @@ _PARTITION_COLUMNS = (
 _NAME_COLUMNS = ("topic", "owner", "client_id")
 _GROUP_COLUMNS = (
     "status", "totallag", "maxlag", "since_ms", "maxlag_row", "worst_row", "first_row", "partitions", "bucket",
-    "newest_commit_ms",
+    "newest_commit_ms", "unknown_since_ms",
 )  # fmt: skip
 _STRINGS_AT_ONCE = 2_000
 """How many names are converted to Python strings while holding the interpreter lock."""
@@ -70,6 +71,11 @@ class Index:
     def group_row(self, cluster: str, group: str) -> int | None:
         """The group row of a group; None if there is no such group."""
         return self.groups.get(cluster, {}).get(group)
+
+    def unknown_groups(self, cluster: str) -> int:
+        """How many groups of a cluster cannot be judged."""
+        is_own = self.group_cluster == (self.clusters.index(cluster) if cluster in self.clusters else -1)
+        return int(np.count_nonzero(is_own & (self.group_columns["unknown_since_ms"] != UNKNOWN)))
 
     def group_key(self, group_row: int) -> tuple[str, str]:
         """The cluster and name of a group."""

@@ -76,6 +76,11 @@ def _cluster_families(index: Index, config: Config) -> Iterator[Family]:
     partitions = [(labels, state.partitions_by_status) for labels, state in clusters]
     help_text = "Partitions of the groups of a cluster, by status"
     yield _gauge("warren_cluster_partitions", help_text, _by_status(partitions))
+    unknown = [(labels, index.unknown_groups(labels["cluster"])) for labels, _ in clusters]
+    yield _gauge("warren_groups_unknown", "Groups of a cluster that cannot be judged", unknown)
+    implausible = [(labels, state.implausible_commits) for labels, state in clusters]
+    help_text = "Groups whose commits had a time that contradicts the others, counted in each cycle"
+    yield _counter("warren_implausible_commits_total", help_text, implausible)
     positions = [
         ({**labels, "topic": topic, "partition": str(partition)}, position)
         for labels, state in clusters
@@ -105,6 +110,8 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
     stages = [({"stage": stage}, took_ms / 1000) for stage, took_ms in manifest.cycle_ms.items()]
     yield _gauge("warren_cycle_stage_seconds", "Duration of each stage of the last cycle", stages)
     yield _gauge("warren_trigger_seconds", "Time between two cycles", [({}, manifest.trigger_ms / 1000)])
+    help_text = "How often the clock of this machine was seen to be set"
+    yield _counter("warren_clock_steps_total", help_text, [({}, manifest.clock_steps)])
     # Reasons without rejects are listed as well: Prometheus sees no increase in a series that begins at one.
     zeros = {description: 0 for reject, description in REJECT_DESCRIPTIONS.items() if reject}
     rejects = [
@@ -112,8 +119,7 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
         for cluster in manifest.clusters
         for reason, count in {**zeros, **manifest.rejects.get(cluster, {})}.items()
     ]
-    family = _gauge("warren_rejected_records_total", "Records of offsets topics that could not be decoded", rejects)
-    yield replace(family, type="counter")
+    yield _counter("warren_rejected_records_total", "Records of offsets topics that could not be decoded", rejects)
 
 
 def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
@@ -152,6 +158,10 @@ def _sink_families(config: Config) -> Iterator[Family]:
     yield _gauge("warren_sink_delivered_seconds", "Time of the last interval that was delivered", delivered)
     is_up = [(labels, int(sink.state == "well")) for labels, sink in sinks]
     yield _gauge("warren_sink_up", "Whether a sink delivers without errors and is not behind", is_up)
+
+
+def _counter(name: str, help_text: str, samples: Samples) -> Family:
+    return replace(_gauge(name, help_text, samples), type="counter")
 
 
 def _gauge(name: str, help_text: str, samples: Samples) -> Family:

@@ -13,8 +13,8 @@ from warren.history.recent import HOUR_MS
 from warren.incidents.store.reader import read_leadership
 from warren.snapshot.status import StatusName, TimeMs
 from warren.web.api import Api, not_ready
-from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, cluster_summary, group_answer
-from warren.web.http import Request, Response, success, to_answer
+from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, UnknownSince, cluster_summary, group_answer
+from warren.web.http import Request, Response, known, success, to_answer
 from warren.web.incidents import LeadershipSummary
 from warren.web.index import Index
 
@@ -32,6 +32,7 @@ class WorstGroup(NamedGroup):
     totallag: int
     growth: Growth
     since: Since
+    unknown_since: UnknownSince
     partition_status: StatusName
     topic: str
     partition: int
@@ -123,6 +124,7 @@ def _worst(index: Index) -> list[WorstGroup]:
             totallag=int(lag[row]),
             growth=None if np.isnan(growth[row]) else round(float(growth[row]), 2),
             since=int(columns["since_ms"][row]),
+            unknown_since=known(int(columns["unknown_since_ms"][row])),
             partition_status=Status(partition["status"]).name,
             reason=snapshot.reason(partition),
         )

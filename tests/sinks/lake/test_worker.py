@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.kit.lakes import MINUTE, Lake, interrupted_job, minutes, when
 from tests.kit.plans import cluster_state
-from tests.kit.sink_workers import deliver_next
+from tests.kit.sink_workers import deliver_next, sample
 from warren.delivery.sink_status import read_status, sink_folder
 from warren.domain.rules import Reason
 from warren.domain.status import Status
@@ -198,6 +198,20 @@ def test_filters_detail_and_clusters_that_are_away(tmp_path: Path, lake_spark: S
     }
     assert {r["topic"] for r in lake.rows(LakeTable.TOPICS)} == {"orders", "unread"}
     assert not {r["topic"] for r in lake.rows(LakeTable.PARTITIONS)} - {"orders"}
+
+
+def test_a_group_that_is_unknown_has_no_rows(lake: Lake) -> None:
+    first, second = minutes(lake, 2)
+    lake.sample(first)
+    lake.town.hold_back("stalled", since_ms=first - 90_000)
+    lake.town.publish()
+    sample(lake.worker, second)
+    lake.clock_ms = second
+    assert deliver_next(lake.worker)
+    for table in (LakeTable.GROUPS, LakeTable.PARTITIONS):
+        rows = {(row["time"], row["group"]) for row in lake.rows(table) if row["cluster"] == "one"}
+        assert rows >= {(when(first), "stalled"), (when(first), "healthy"), (when(second), "healthy")}
+        assert (when(second), "stalled") not in rows
 
 
 def test_a_spool_that_fills_up_is_written_early(tmp_path: Path, lake_spark: SparkSession) -> None:

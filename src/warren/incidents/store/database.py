@@ -22,6 +22,13 @@ CREATE INDEX IF NOT EXISTS by_time ON incidents (opened_ms);
 CREATE INDEX IF NOT EXISTS by_group ON incidents (cluster, name, opened_ms);
 CREATE INDEX IF NOT EXISTS still_open ON incidents (opened_ms) WHERE closed_ms IS NULL;
 CREATE INDEX IF NOT EXISTS by_end ON incidents (closed_ms) WHERE closed_ms IS NOT NULL;
+-- Two Warrens on one data directory could once open an incident each: the older one stays.
+UPDATE incidents SET closed_ms = opened_ms WHERE closed_ms IS NULL AND EXISTS (
+    SELECT 1 FROM incidents AS older
+    WHERE older.cluster = incidents.cluster AND older.name = incidents.name AND older.closed_ms IS NULL
+    AND (older.opened_ms, older.id) < (incidents.opened_ms, incidents.id)
+);
+CREATE UNIQUE INDEX IF NOT EXISTS one_open ON incidents (cluster, name) WHERE closed_ms IS NULL;
 CREATE TABLE IF NOT EXISTS letters (
     key TEXT PRIMARY KEY, listener TEXT NOT NULL, event TEXT NOT NULL, incident TEXT NOT NULL, number INTEGER NOT NULL,
     cluster TEXT NOT NULL,
@@ -32,6 +39,8 @@ CREATE TABLE IF NOT EXISTS letters (
 CREATE INDEX IF NOT EXISTS to_send ON letters (listener, attempts, due_ms, key)
     WHERE sent_ms IS NULL AND given_up_ms IS NULL;
 CREATE INDEX IF NOT EXISTS of_incident ON letters (incident, listener, number);
+CREATE INDEX IF NOT EXISTS repeated ON letters (listener, incident, cluster, name)
+    WHERE event IN ('reminder', 'report');
 CREATE INDEX IF NOT EXISTS to_count ON letters (listener, sent_ms, given_up_ms);
 CREATE TABLE IF NOT EXISTS storms (
     id TEXT PRIMARY KEY, listener TEXT NOT NULL, cluster TEXT NOT NULL, channel TEXT NOT NULL,
@@ -46,6 +55,7 @@ CREATE TABLE IF NOT EXISTS silences (
     id TEXT PRIMARY KEY, cluster TEXT NOT NULL, name TEXT NOT NULL, from_ms INTEGER NOT NULL, until_ms INTEGER NOT NULL,
     by TEXT NOT NULL, why TEXT NOT NULL, is_shared INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE TABLE IF NOT EXISTS writer (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS duty (
     one INTEGER PRIMARY KEY CHECK (one = 1), state TEXT NOT NULL, since_ms INTEGER NOT NULL, why TEXT NOT NULL,
     noted_ms INTEGER NOT NULL

@@ -52,7 +52,7 @@ def count_open_incidents(data_dir: Path) -> dict[str, int]:
 
 def read_notifications(data_dir: Path, ids: Sequence[str], limit: int) -> tuple[list[Notification], int]:
     """The last notifications of some incidents or storms, oldest first, without results; and how many there are."""
-    # Results can be large, and an incident that lasts has one reminder per minute.
+    # Results can be large.
     columns = ", ".join("'{}'" if column == "result" else column for column in COLUMNS["letters"])
     of_incidents = f"FROM letters WHERE incident IN ({', '.join('?' * len(ids))})"
     with open_read_only(data_dir) as database:

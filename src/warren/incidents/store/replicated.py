@@ -6,7 +6,6 @@ from pathlib import Path
 
 from warren.errors import ReplicationError
 from warren.incidents.store.changelog import Changelog
-from warren.incidents.store.database import transaction
 from warren.incidents.store.operator_actions import store_actions, unshared_actions
 from warren.incidents.store.rows import COLUMNS, OPERATOR_TABLES, RowChange, apply, to_change
 from warren.incidents.store.store import IncidentStore
@@ -15,8 +14,8 @@ from warren.incidents.store.store import IncidentStore
 class ReplicatedStore(IncidentStore):
     """Writes to the changelog first and then to its file; whenever the two may differ it rebuilds the file."""
 
-    def __init__(self, data_dir: Path, changelog: Changelog) -> None:
-        super().__init__(data_dir)
+    def __init__(self, data_dir: Path, changelog: Changelog, epoch: int | None = None) -> None:
+        super().__init__(data_dir, epoch)
         self._changelog = changelog
         self._is_in_sync = False
         # It may write from `take_over` until it knows, or cannot exclude, that another Warren has written.
@@ -61,7 +60,7 @@ class ReplicatedStore(IncidentStore):
         self._changelog.create_topic()
         # The transaction starts after reading, so that no other writer of the file waits for Kafka.
         changes = self._changelog.read_all()
-        with transaction(self._database) as database:
+        with self._transaction() as database:
             for table in COLUMNS:
                 shared = " WHERE is_shared = 1" if table in OPERATOR_TABLES else ""
                 database.execute(f"DELETE FROM {table}{shared}")
@@ -73,7 +72,7 @@ class ReplicatedStore(IncidentStore):
         if not actions:
             return
         self._changelog.share(map(to_change, actions))
-        with transaction(self._database) as database:
+        with self._transaction() as database:
             # An action that has changed meanwhile is shared again.
             unchanged = [action for action in unshared_actions(database) if action in actions]
             store_actions(database, unchanged, is_shared=True)
@@ -81,6 +80,8 @@ class ReplicatedStore(IncidentStore):
     def _commit(self, changes: Sequence[RowChange]) -> None:
         if not self.is_writable:
             raise ReplicationError("another Warren writes incidents")
+        if self.is_fenced():
+            raise self._fenced()
         try:
             self._changelog.write(changes)
             super()._commit(changes)

@@ -1,15 +1,16 @@
 """The incident store of one data directory: what one snapshot changes is one durable transaction."""
 
+import contextlib
 import logging
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from warren.errors import WarrenError
+from warren.errors import Fenced, NoSnapshot, WarrenError
 from warren.incidents.evaluation import StormUpdate
 from warren.incidents.model import Event, Incident, Notification, Storm
 from warren.incidents.silences import OperatorActions
@@ -17,6 +18,7 @@ from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
 from warren.incidents.store.rows import COLUMNS, IS_PENDING, RowChange, apply, read, to_change
 from warren.snapshot.status import GroupStatus
+from warren.snapshot.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +30,16 @@ _IS_REPLACEABLE = f"event IN ({', '.join(repr(event.value) for event in _REPLACE
 
 
 class IncidentStore:
-    """The only writer of a data directory's incidents; its threads share one connection."""
+    """The only writer of a data directory's incidents; its threads share one connection.
 
-    def __init__(self, data_dir: Path) -> None:
+    `epoch` is that of this Warren's manifests. When a later Warren opens the store, this one is fenced: from then on it
+    writes nothing. Without an epoch there is no such check.
+    """
+
+    def __init__(self, data_dir: Path, epoch: int | None = None) -> None:
         self._path = data_dir / FILE
         self._lock = threading.RLock()
+        self._epoch = epoch
         self.is_writable = True
         """Whether this Warren may write, as far as the store knows."""
         try:
@@ -48,6 +55,39 @@ class IncidentStore:
             for suffix in ("-wal", "-shm"):
                 Path(f"{self._path}{suffix}").unlink(missing_ok=True)
             self._database = open_database(data_dir)
+        if epoch is not None:
+            self._claim(Store(data_dir), epoch)
+
+    def _claim(self, snapshots: Store, epoch: int) -> None:
+        """Fence the Warren before, unless the data directory has a later one than this already.
+
+        A Warren publishes its first manifest before it claims the store. So of two that start together the later one
+        gets it, whichever comes here first; and epochs may start over in a data directory that was emptied.
+        """
+        with transaction(self._database) as database:
+            with contextlib.suppress(NoSnapshot):
+                if snapshots.newest().epoch > epoch:
+                    raise self._fenced()
+            database.execute("INSERT OR REPLACE INTO writer VALUES (1, ?)", (epoch,))
+
+    def is_fenced(self) -> bool:
+        """Whether a later Warren has opened the store: then this one may neither write nor send."""
+        if self._epoch is None:
+            return False
+        with self._lock:
+            writer: tuple[int] = self._database.execute("SELECT epoch FROM writer").fetchone()
+        return writer != (self._epoch,)
+
+    def _fenced(self) -> Fenced:
+        return Fenced(f"another Warren has taken over {self._path}: this one writes and sends nothing")
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Commit everything that is written inside, or nothing; Fenced if a later Warren has opened the store."""
+        with transaction(self._database) as database:
+            if self.is_fenced():
+                raise self._fenced()
+            yield database
 
     def open_incidents(self) -> list[Incident]:
         """The incidents that have not been closed."""
@@ -76,25 +116,27 @@ class IncidentStore:
             changes += [
                 RowChange("storms", each.storm.id) if each.has_ended else to_change(each.storm) for each in storms
             ]
-            changes += [RowChange("letters", key) for key in self._replaced(notifications)]
-            changes += map(to_change, notifications)
+            for notification in notifications:
+                older = self._replaced(notification)
+                changes += [RowChange("letters", key) for key, _ in older]
+                # The newer one refers to the message that the receiver has got, as the older one did.
+                receipt = next((receipt for _, receipt in older if receipt), notification.receipt)
+                changes.append(to_change(replace(notification, receipt=receipt)))
             self._commit(changes)
 
-    def _replaced(self, notifications: Sequence[Notification]) -> list[str]:
-        """The keys of pending reminders and reports that these notifications replace."""
-        newer = {
-            _subject(each.notifier, each.event, each.incident, each.cluster, each.group)
-            for each in notifications
-            if each.event in _REPLACEABLE
-        }
-        columns = "SELECT key, listener, event, incident, cluster, name FROM letters"
-        query = f"{columns} WHERE listener = ? AND {_IS_REPLACEABLE} AND {IS_PENDING}"
-        return [
-            key
-            for notifier in {notifier for notifier, *_ in newer}
-            for key, *values in self._database.execute(query, (notifier,))
-            if _subject(*values) in newer
-        ]
+    def _replaced(self, notification: Notification) -> list[tuple[str, str]]:
+        """The keys and receipts of the older reminders or reports, sent or not, that a newer one replaces.
+
+        So there is one reminder per incident and notifier, however long the incident lasts.
+        """
+        if notification.event not in _REPLACEABLE:
+            return []
+        subject = {"listener": notification.notifier, "event": notification.event, "incident": notification.incident}
+        if not notification.incident:
+            subject |= {"cluster": notification.cluster, "name": notification.group}
+        condition = " AND ".join([_IS_REPLACEABLE, *(f"{column} = ?" for column in subject)])
+        query = f"SELECT key, receipt FROM letters WHERE {condition}"
+        return self._database.execute(query, [*subject.values()]).fetchall()
 
     def delete_expired(self, before_ms: int, repeated_before_ms: int) -> None:
         """Delete what ended before a time, sent reminders and reports from before another, and too long a queue."""
@@ -164,8 +206,8 @@ class IncidentStore:
 
     def set_leadership(self, state: str, since_ms: int, why: str, now_ms: int) -> None:
         """Record whether this Warren notifies, for other processes to read."""
-        with self._lock:
-            self._database.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
+        with self._lock, self._transaction() as database:
+            database.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
 
     def take_over(self) -> None:
         """Become the only writer."""
@@ -177,15 +219,10 @@ class IncidentStore:
         """Read what other Warrens wrote, and share the operator actions of this one."""
 
     def _commit(self, changes: Sequence[RowChange]) -> None:
-        with transaction(self._database):
-            apply(self._database, changes)
+        with self._transaction() as database:
+            apply(database, changes)
 
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
             self._database.close()
-
-
-def _subject(notifier: str, event: str, incident: str, cluster: str, group: str) -> tuple[str, ...]:
-    """What a notification is about, whatever its time."""
-    return notifier, event, incident or f"{cluster}\0{group}"

@@ -66,7 +66,12 @@ def rows_of(
 ) -> DataFrame:
     """The rows of a table in some samples, one per interval of each group, partition of a group, or partition."""
     rows = (_read_topics if table is LakeTable.TOPICS else _read_files)(table, spark, samples, folder, wanted)
-    # Only of clusters that were judged at that time.
+    # Only of clusters and groups that were judged at that time.
+    if table is LakeTable.GROUPS:
+        rows = rows.where(~_is_unknown())
+    elif table is LakeTable.PARTITIONS:
+        unknown = _read_files(LakeTable.GROUPS, spark, samples, folder, wanted).where(_is_unknown())
+        rows = rows.join(unknown.select("at_ms", "cluster", "group"), ["at_ms", "cluster", "group"], "left_anti")
     pairs = [(sample.at_ms, cluster) for sample in samples for cluster in sample.clusters]
     judged = f.broadcast(spark.createDataFrame(pairs, "at_ms long, cluster string"))
     rows = rows.join(judged, ["at_ms", "cluster"], "left_semi")
@@ -155,6 +160,11 @@ def _read_files(
         if exclude and column in rows.columns:
             rows = rows.where(~f.col(column).rlike("|".join(map(glob_regex, exclude))))
     return rows
+
+
+def _is_unknown() -> Column:
+    """Whether a group was unknown; the column is null in files from before it existed."""
+    return f.coalesce("unknown_since_ms", f.lit(UNKNOWN)) != UNKNOWN
 
 
 def plain_path(path: str) -> str:
