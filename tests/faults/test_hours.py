@@ -210,6 +210,20 @@ def test_the_whole_cluster_is_away(settled: World) -> None:
     assert_all_right(settled)
 
 
+def test_groups_are_deleted_during_an_outage(settled: World) -> None:
+    settled.error = "no route to host"
+    settled.trigger()
+    settled.delete("slow-1")
+    settled.delete("stopped-2", are_tombstones_gone=True)
+    settled.pass_time(25 * HOUR)
+    settled.error = None
+    settled.trigger()
+    assert "slow-1" not in settled.published()
+    for _ in range(5):
+        settled.trigger()
+    assert set(settled.published()) == set(settled.groups), "the brokers were asked"
+
+
 def test_a_restart_goes_on_where_it_was(settled: World) -> None:
     settled.pass_time(20 * MINUTE)
     settled.start()
