@@ -19,7 +19,7 @@ MAX_COMMIT_TIMES = 64
 class ClusterCounts(msgspec.Struct, frozen=True):
     """One cluster in one bucket; `commits` counts the new ones.
 
-    `commit_times` has, for some of the groups that have committed, their offsets partition and the newest time.
+    `commit_times` has, for some of the groups that have committed, their offsets partition and the time of a commit.
     """
 
     groups: Mapping[str, int]
@@ -84,17 +84,17 @@ def _cluster_counts(bucket: WorkingBucket, inputs: BucketInputs) -> dict[str, Cl
             partitions=_count_statuses(rows.status[is_own]),
             totallag=int(np.maximum(rows.current_lag[is_own], 0).sum()),
             commits=int(own.size),
-            commit_times=_newest_times(group[own], log[own], time_ms[own]),
+            commit_times=_commit_times(own, group, log, time_ms),
         )
     return counts
 
 
-def _newest_times(group: Ints, log: Ints, time_ms: Ints) -> tuple[tuple[int, int], ...]:
-    """The offsets partition and the time of the newest commit of some groups."""
-    by_group = np.lexsort((time_ms, group))
-    newest = by_group[np.flatnonzero(np.append(np.diff(group[by_group]), 1))] if group.size else by_group
-    newest = newest[:: newest.size // MAX_COMMIT_TIMES + 1]
-    return tuple(zip(log[newest].tolist(), time_ms[newest].tolist(), strict=True))
+def _commit_times(own: Ints, group: Ints, log: Ints, time_ms: Ints) -> tuple[tuple[int, int], ...]:
+    """The offsets partition and the time of one commit of some groups, from a sample of a cluster's commits."""
+    own = own[:: own.size // (16 * MAX_COMMIT_TIMES) + 1]
+    _, first = np.unique(group[own], return_index=True)
+    shown = own[first[:: first.size // MAX_COMMIT_TIMES + 1]]
+    return tuple(zip(log[shown].tolist(), time_ms[shown].tolist(), strict=True))
 
 
 def _count_statuses(status: NDArray[np.integer]) -> dict[str, int]:
