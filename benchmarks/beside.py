@@ -36,6 +36,7 @@ from warren.pipeline.engine import SparkEngine
 from warren.sinks.process import sinks
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
+from warren.spark.supervised import SupervisedSpark
 
 PARTITIONS = 100_000
 TRIGGER_S = 10
@@ -100,7 +101,9 @@ class Judging:
         self._watch = watch
         self._looked: dict[str, ClusterSample] = {}
         store = Store(config.pipeline.data_dir)
-        self._cycles = Cycles(config, SparkEngine(config, spark), store, lambda: self._looked, lambda _: None)
+        self._cycles = Cycles(
+            config, SparkEngine(config, SupervisedSpark(lambda: spark)), store, lambda: self._looked, lambda _: None
+        )
 
     def cycle_s(self) -> float:
         """How long the next cycle takes."""

@@ -22,6 +22,7 @@ from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import SparkEngine
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
+from warren.spark.supervised import SupervisedSpark
 
 OFFSETS_TOPIC = "bench-offsets"
 
@@ -56,7 +57,11 @@ def measure(bootstrap: str, broker: int, folder: Path, sent: int, repeats: int) 
         for repeat in range(repeats):
             root = folder / f"run-{repeat}"
             cycles = Cycles(
-                config, SparkEngine(config, spark), Store(root), lambda: watch.sample(SAMPLE_TIMEOUT_S), lambda _: None
+                config,
+                SparkEngine(config, SupervisedSpark(lambda: spark)),
+                Store(root),
+                lambda: watch.sample(SAMPLE_TIMEOUT_S),
+                lambda _: None,
             )
             jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
             used = cpu_s(jvm), workers_cpu_s(), cpu_s(broker)

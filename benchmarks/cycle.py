@@ -40,6 +40,7 @@ from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import SparkEngine
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
+from warren.spark.supervised import SupervisedSpark
 
 INTERVALS = 10
 WARM_UP = 5
@@ -145,7 +146,13 @@ def measure(
     taken: list[dict[str, int]] = []
     with ClusterSamplers(targets(config), 2) as watch:
         looked: dict[str, ClusterSample] = {}
-        runner = Cycles(config, SparkEngine(config, spark), Store(folder / "data"), lambda: looked, lambda _: None)
+        runner = Cycles(
+            config,
+            SparkEngine(config, SupervisedSpark(lambda: spark)),
+            Store(folder / "data"),
+            lambda: looked,
+            lambda _: None,
+        )
         rehearsal.commit(INTERVALS)
         for number in range(cycles + WARM_UP):
             looked = rehearsal.with_heads(watch.sample(SAMPLE_TIMEOUT_S))

@@ -20,7 +20,7 @@ from warren.kafka.samples import ClusterSample, SamplingTarget
 from warren.logs import set_level
 from warren.notify.leadership import Leadership
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.engine import SparkEngine
+from warren.pipeline.engine import FlowFailed, SparkEngine
 from warren.pipeline.group_checks import GroupChecks, checked_clusters
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
@@ -28,12 +28,15 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.offsets_topic import offsets_topics
 from warren.spark.session import start_session
+from warren.spark.supervised import PATIENCE_S, SparkNotStarted, SupervisedSpark
 from warren.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
 COMMITTED_TIMEOUT_S = 60.0
 SAMPLE_TIMEOUT_S = 10.0
+PATIENCE_TRIGGERS = 30
+"""How many triggers a cycle of Spark may take, if that is longer than its usual patience."""
 
 
 @contextlib.contextmanager
@@ -47,8 +50,10 @@ def running(config: Config) -> Iterator["Warren"]:
         web = WebServer(config)
         parts.callback(web.close)
         pipeline = config.pipeline
-        spark = start_session(
-            pipeline.master, fetch_jars(SPARK_CONNECTOR), java_home(), pipeline.driver_memory, pipeline.spark_conf
+        jars, java = fetch_jars(SPARK_CONNECTOR), java_home()
+        spark = SupervisedSpark(
+            lambda: start_session(pipeline.master, jars, java, pipeline.driver_memory, pipeline.spark_conf),
+            max(PATIENCE_S, PATIENCE_TRIGGERS * pipeline.trigger),
         )
         parts.callback(spark.stop)
         store = Store(pipeline.data_dir)
@@ -143,26 +148,40 @@ class Warren:
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
         """Run a cycle every trigger until `stop` is set; one that fails is logged and run again at the next trigger."""
         due = time.monotonic()
+        failed: Exception | None = None
         while not stop.is_set():
             began = time.monotonic()
+            manifest = None
             try:
                 manifest = self.cycles.run_once()
             except WarrenError:
                 raise
-            except Exception:
+            except Exception as error:  # noqa: BLE001 - the next cycle may succeed
                 if stop.is_set():
                     return
-                log.exception("a cycle failed and published nothing; the next one starts from the last manifest")
-                manifest = self.cycles.manifest
+                _log_failure(error, failed)
+                failed = error
             else:
+                failed = None
                 _log_progress(manifest, time.monotonic() - began)
                 for follower in self.followers:
                     follower.wake()
                 if on_cycle:
                     on_cycle(manifest)
-            due = max(due + self.cycles.trigger_s, time.monotonic()) if manifest.is_ready else time.monotonic()
+            # What is behind goes on at once, but never from one failure to the next.
+            is_behind = manifest is not None and not manifest.is_ready
+            due = time.monotonic() if is_behind else max(due + self.cycles.trigger_s, time.monotonic())
             self.prefetch.prepare(due)
             stop.wait(max(due - time.monotonic(), 0.0))
+
+
+def _log_failure(error: Exception, last: Exception | None) -> None:
+    """Log a failed cycle in one line; unexpected errors with their trace, but not the same one again and again."""
+    is_expected = isinstance(error, (FlowFailed, SparkNotStarted, OSError))
+    is_known = last is not None and (type(error), str(error)) == (type(last), str(last))
+    trace = None if is_expected or is_known else error
+    message = "a cycle failed and published nothing; the next one starts from the last manifest: %s"
+    log.error(message, error, exc_info=trace)
 
 
 def _log_progress(manifest: Manifest, took_s: float) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -39,11 +40,15 @@ def replace_file(path: Path, content: bytes | memoryview, *, is_durable: bool = 
         sync(path.parent)
 
 
-def create_exclusively(path: Path, content: bytes | memoryview) -> None:
-    """Create a file as a whole; FileExistsError when another process was first, FileNotFoundError without its draft."""
+def create_exclusively(path: Path, content: bytes | memoryview, check: Callable[[], None] = lambda: None) -> None:
+    """Create a file as a whole; FileExistsError when another process was first, FileNotFoundError without its draft.
+
+    `check` is called between the draft and the file, and raises if the file must not be created.
+    """
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.draft")
-    write_new(draft, content)
     try:
+        write_new(draft, content)
+        check()
         os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)

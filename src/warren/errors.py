@@ -7,6 +7,7 @@ WarrenError
 ├── SnapshotError        something is wrong with the published snapshots
 │   ├── NoSnapshot       nothing has been published yet
 │   ├── CorruptSnapshot  a file is missing, truncated or not what its manifest says
+│   │   └── UnknownFormat  a manifest was written by another version of Warren
 │   └── Fenced           another Warren has taken over the data directory
 ├── ClusterError         a Kafka cluster did not answer, or refused
 ├── ReplicationError     the replicated store of incidents could not be read or written
@@ -56,6 +57,10 @@ class NoSnapshot(SnapshotError):  # noqa: N818 - reads as what it is
 
 class CorruptSnapshot(SnapshotError):  # noqa: N818
     """A file of a snapshot is missing, truncated or not what its manifest says."""
+
+
+class UnknownFormat(CorruptSnapshot):
+    """A manifest was written by another version of Warren: unusable for this one, but not damaged."""
 
 
 class Fenced(SnapshotError):  # noqa: N818

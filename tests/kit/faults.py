@@ -9,7 +9,7 @@ import contextlib
 import functools
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,17 @@ def wrap_both(owner: type, method: Callable[..., Any], name: str | None = None) 
 def wrap_store() -> None:
     """Wrap the writes of snapshots; the first process that does so is the one that dies."""
     os.environ.setdefault(DRIVER, str(os.getpid()))
-    remove, link = Store.remove, os.link
+    remove, sweep, link = Store.remove, Store.sweep, os.link
 
-    def remove_in_steps(self: Store, sequences: Iterable[int], files: Iterable[str]) -> None:
-        def after_manifests() -> Iterator[str]:
-            reach("within-cleanup")
-            yield from files
+    def remove_manifests(self: Store, sequences: Iterable[int]) -> None:
+        reach("before-cleanup")
+        remove(self, sequences)
 
-        remove(self, sequences, after_manifests())
+    def sweep_files(self: Store, named: Iterable[str], above: int, up_to: int) -> int:
+        reach("within-cleanup")
+        removed = sweep(self, named, above, up_to)
+        reach("after-cleanup")
+        return removed
 
     def link_draft(draft: Any, target: Any, **options: Any) -> None:
         if Path(draft).suffix == ".draft":
@@ -70,8 +73,8 @@ def wrap_store() -> None:
         link(draft, target, **options)
 
     wrap(os, link, link_draft)
-    wrap(Store, remove, remove_in_steps)
-    wrap_both(Store, Store.remove, "cleanup")
+    wrap(Store, remove, remove_manifests)
+    wrap(Store, sweep, sweep_files)
     wrap_both(Store, Store.publish, "manifest")
     wrap_both(Store, Store.write_table)
     wrap_both(Store, Store.write_arrow)

@@ -64,8 +64,10 @@ class Verdicts:
 
     def forget(self, *sequences: int) -> None:
         """Remove snapshots, as if they were too old."""
-        files = [file.path for sequence in sequences for file in self.store.manifest(sequence).files()]
-        self.store.remove(sequences, files)
+        files = [file for sequence in sequences for file in self.store.manifest(sequence).files()]
+        self.store.remove(sequences)
+        for file in files:
+            self.store.path(file).unlink(missing_ok=True)
 
     def _bucket(self, cluster: str, groups: Mapping[str, Partitions], unknown: Collection[str]) -> Bucket:
         rows: list[dict[str, object]] = []

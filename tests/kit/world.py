@@ -8,7 +8,7 @@ import copy
 import random
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from warren.pipeline.flow import map_records
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
+from warren.pipeline.schemas import ADDRESSED
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.store import Store
@@ -269,16 +270,20 @@ class World:
         self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
     ) -> list[BucketResult]:
         """Carries out a cycle without Spark."""
+        return judge_in_process(plan, [*tables.to_batches(), *self._map(reads, plan)])
+
+    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
+        """Only reads and decodes."""
+        return pa.Table.from_batches(self._map(reads, plan), schema=ADDRESSED)
+
+    def _map(self, reads: Sequence[TopicRead], plan: CyclePlan) -> Iterable[pa.RecordBatch]:
         records = [
             Record(offset, *self.partitions[partition].records[offset], source, partition)
             for source, read in enumerate(reads)
             for partition, range_ in read.ranges.items()
             for offset in range(range_.start, range_.end)
         ]
-        return judge_in_process(plan, [*tables.to_batches(), *map_records(plan)([raw(records)])])
-
-    def probe(self, read: TopicRead, keep_waiting: KeepWaiting) -> None:
-        """Everything can be read."""
+        return map_records(plan)([raw(records)])
 
     # What the observer compares
 

@@ -24,7 +24,7 @@ from warren.pipeline.engine import KeepWaiting
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.schemas import TableKind
+from warren.pipeline.schemas import ADDRESSED, TableKind
 from warren.pipeline.shuffle import address_tables
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import newest_snapshot
@@ -46,7 +46,7 @@ class Stage:
         self.topics: tuple[Topic, ...] = (Topic("t", "t", 1),)
         self.group_checks: GroupChecks | None = None
         self.seeds = pa.table({})
-        self._end = 0
+        self.end = 0
         self._commits: list[Commit] = []
         self.config = Config(
             {"c": Cluster("c", ("a:1",))}, {"c": Consumer("c", "c", ("a:1",))}, pipeline=Pipeline(buckets=2)
@@ -57,7 +57,7 @@ class Stage:
         """A new process on the same directory."""
         self.cycles = Cycles(
             self.config, self, Store(self.root), self._look, lambda _: self.seeds,
-            clock=lambda: ClockReading(self.now_ms, self.now_ms), on_level=self._on_level,
+            clock=lambda: ClockReading(self.now_ms, self.now_ms, "boot"), on_level=self._on_level,
             group_checks=self.group_checks,
         )  # fmt: skip
 
@@ -69,7 +69,7 @@ class Stage:
     def _look(self) -> dict[str, ClusterSample]:
         if self.error:
             return {"c": ClusterSample("c", error=self.error)}
-        ends = {"__consumer_offsets": {0: PartitionEnds(0, self._end, self._end)}}
+        ends = {"__consumer_offsets": {0: PartitionEnds(0, self.end, self.end)}}
         heads, log_starts = np.full(len(self.topics), 100), np.zeros(len(self.topics), np.int64)
         return {"c": ClusterSample("c", None, (self.now_ms, self.now_ms), ends, {"__consumer_offsets": "id"},
                                    (self.now_ms, self.now_ms), self.topics, heads, log_starts,
@@ -81,14 +81,15 @@ class Stage:
         commits = commits_table(self._commits if any(read.ranges for read in reads) else [])
         return judge_in_process(plan, [*tables.to_batches(), *address_tables({TableKind.COMMITS: commits}, plan)])
 
-    def probe(self, read: TopicRead, keep_waiting: KeepWaiting) -> None:
-        """Everything can be read."""
+    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
+        tables = {TableKind.COMMITS: commits_table(self._commits)}
+        return pa.Table.from_batches(address_tables(tables, plan), schema=ADDRESSED)
 
     def cycle(self, now_ms: int, *commits: tuple[str, int]) -> Manifest:
         """One cycle that finds the commits (group, time) at the end of the offsets topic."""
         self.now_ms = now_ms
-        self._commits = [Commit(group, "t", 0, 5, at_ms, self._end + n) for n, (group, at_ms) in enumerate(commits)]
-        self._end += len(commits)
+        self._commits = [Commit(group, "t", 0, 5, at_ms, self.end + n) for n, (group, at_ms) in enumerate(commits)]
+        self.end += len(commits)
         return self.cycles.run_once()
 
     def delete(self, asked_at_ms: int, group: str = "g", cluster: str = "c") -> str:

@@ -150,7 +150,7 @@ def test_every_skips_a_snapshot_that_was_removed_while_it_was_taken(
 
     def take(snapshot: Snapshot) -> None:
         if snapshot.manifest.sequence == 1:
-            store.remove([1], [])
+            store.remove([1])
             raise FileNotFoundError("groups/x")
         taken(snapshot)
 
@@ -198,7 +198,7 @@ def test_a_data_directory_that_was_emptied_is_followed_from_its_beginning(
     publish(store, 9)
     follower = SnapshotFollower("test", store, taken, mode=mode)
     assert follower.poll()
-    store.remove([9], [])
+    store.remove([9])
     publish(store, 1)
     assert follower.poll()
     assert taken.sequences == [9, 1]

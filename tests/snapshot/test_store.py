@@ -1,6 +1,5 @@
 """The data directory: whole files, exclusive manifests, and what is left after something went wrong."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.kit.plans import manifest, plan
-from warren.errors import Fenced, NoSnapshot, SnapshotError
-from warren.snapshot.manifest import FORMAT, Bucket, Manifest
+from warren.errors import Fenced, NoSnapshot, SnapshotError, UnknownFormat
+from warren.snapshot.manifest import FORMAT, Bucket, HeadSample, Manifest
 from warren.snapshot.store import KINDS, Store
 
 TABLE = pa.table({"n": [1, 2, 3]})
@@ -27,8 +26,10 @@ def store(tmp_path: Path) -> Store:
 
 def whole(store: Store, sequence: int) -> Manifest:
     """A published manifest with files of its own."""
-    bucket = Bucket(store.write_table("partitions", "p", TABLE), store.write_table("groups", "g", TABLE), 3, 3)
-    made = replace(manifest(plan(store.root)), sequence=sequence, buckets=(bucket,))
+    stem = f"{sequence:012d}"
+    bucket = Bucket(store.write_table("partitions", stem, TABLE), store.write_table("groups", stem, TABLE), 3, 3)
+    heads = HeadSample(store.write_arrow("heads", stem, TABLE), store.write_arrow("layouts", stem, TABLE), {})
+    made = replace(manifest(plan(store.root)), sequence=sequence, buckets=(bucket,), heads=(heads,))
     store.publish(made)
     return made
 
@@ -68,7 +69,7 @@ def test_no_name_is_used_twice(store: Store) -> None:
 
 
 def test_the_newest_manifest_wins(store: Store) -> None:
-    for sequence in (1, 2, 10, 9):
+    for sequence in (1, 2, 9, 10):
         whole(store, sequence)
     assert store.sequences() == [10, 9, 2, 1]
     assert store.newest().sequence == 10
@@ -94,13 +95,24 @@ def test_a_writer_whose_draft_was_swept_is_fenced(store: Store, monkeypatch: pyt
     link = os.link
 
     def sweep_and_link(draft: Path, final: Path) -> None:
-        store.sweep([])
+        store.remove_drafts()
         link(draft, final)
 
     made = manifest(plan(store.root))
     monkeypatch.setattr(os, "link", sweep_and_link)
     with pytest.raises(Fenced):
         store.publish(made)
+
+
+def test_a_name_that_clean_up_has_freed_is_not_published_again(store: Store) -> None:
+    paused = replace(whole(store, 4), sequence=5)
+    newest = [whole(store, sequence) for sequence in (5, 6, 7)][-1]
+    store.remove([5, 6])
+    with pytest.raises(Fenced, match="another Warren has published manifest 7"):
+        store.publish(paused)
+    assert store.newest() == newest
+    assert store.sequences() == [7, 4]
+    assert not list((store.root / "manifests").glob("*.draft"))
 
 
 def cut(path: Path) -> None:
@@ -127,21 +139,72 @@ def test_a_harmed_file_sends_the_writer_back_to_the_manifest_before(
     assert troubles[0].startswith("manifest 2: ")
 
 
+@pytest.mark.parametrize("harm", [Path.unlink, cut, flip], ids=["missing", "cut short", "a bit flipped"])
+@pytest.mark.parametrize("which", ["heads", "layout"])
+def test_a_harmed_head_sample_is_left_out_and_the_buckets_stay(
+    store: Store, which: str, harm: Callable[[Path], None]
+) -> None:
+    made = whole(store, 1)
+    other = HeadSample(store.write_arrow("heads", "x", TABLE), store.write_arrow("layouts", "x", TABLE), {})
+    samples = (*made.heads, other)
+    made = replace(made, sequence=2, heads=samples)
+    store.publish(made)
+    harm(store.path(getattr(samples[0], which)))
+    found, troubles = store.newest_whole()
+    assert found == replace(made, heads=samples[1:])
+    assert len(troubles) == 1
+    assert troubles[0].startswith("a head sample of manifest 2: ")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
+def test_a_flipped_bit_within_the_values_of_a_table_is_noticed_when_it_is_read(store: Store, share: float) -> None:
+    file = store.write_table("layouts", "x", pa.table({"n": range(10_000)}))
+    path = store.path(file)
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * share)] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(OSError, match=r"CRC|checksum"):
+        store.read_parquet(file)
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
-    [
-        ("empty", b""),
-        ("half", msgspec.json.encode(manifest(plan(Path()))).removesuffix(b"}")),
-        ("of another version", json.dumps({"format": FORMAT + 1}).encode()),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    [("empty", b""), ("half", msgspec.json.encode(manifest(plan(Path()))).removesuffix(b"}"))],
+    ids=["empty", "half"],
 )
-def test_a_manifest_that_cannot_be_read_is_passed_over(store: Store, name: str, data: bytes) -> None:
+def test_a_damaged_manifest_is_passed_over(store: Store, name: str, data: bytes) -> None:
     before = whole(store, 1)
     manifest_path(store, 2).write_bytes(data)
     found, troubles = store.newest_whole()
     assert (found, len(troubles)) == (before, 1), name
     assert store.newest() == before, "for readers, too"
+
+
+@pytest.mark.parametrize("change", [{"format": FORMAT + 1}, {"a field of tomorrow": 1}], ids=["format", "field"])
+def test_a_writer_refuses_a_manifest_of_another_version(store: Store, change: dict[str, object]) -> None:
+    before = whole(store, 1)
+    raw = msgspec.json.decode(manifest_path(store, 1).read_bytes())
+    manifest_path(store, 2).write_bytes(msgspec.json.encode(raw | change))
+    with pytest.raises(UnknownFormat, match=r"0002\.json: .* Run the version of Warren that wrote it"):
+        store.newest_whole()
+    assert store.newest() == before, "readers go on with what they know"
+
+
+def test_a_file_that_cannot_be_read_is_not_a_damaged_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = whole(store, 1), whole(store, 2)
+    unreadable = {store.path(after.buckets[0].groups)}
+    read = Path.read_bytes
+
+    def read_unless_broken(path: Path) -> bytes:
+        if path in unreadable:
+            raise OSError(5, "Input/output error")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_unless_broken)
+    assert store.newest_whole()[0] == before, "what is intact is enough to continue"
+    unreadable.add(manifest_path(store, 1))
+    with pytest.raises(OSError, match="Input/output"):
+        store.newest_whole()
 
 
 def test_when_no_manifest_can_be_read_the_reader_hears_why(store: Store) -> None:
@@ -159,24 +222,21 @@ def test_every_manifest_is_harmed(store: Store) -> None:
     assert [trouble[:10] for trouble in troubles] == ["manifest 2", "manifest 1"]
 
 
-def test_a_sweep_takes_only_what_no_manifest_names(store: Store) -> None:
-    kept = [whole(store, 1), whole(store, 2)]
+def test_a_sweep_takes_only_what_its_cycles_wrote_and_no_manifest_names(store: Store) -> None:
+    kept = [whole(store, sequence) for sequence in (2, 3)]
     named = {file.path for made in kept for file in made.files()}
-    for kind in KINDS:
-        store.write_arrow(kind, "orphan", TABLE)
-    (store.root / "manifests" / "3.json.x.draft").write_text("{")
-    assert store.sweep(named) == len(KINDS)
-    assert files(store) == named
-    assert store.sequences() == [2, 1]
+    orphans = {cycle: store.write_arrow("heads", f"{cycle:012d}", TABLE).path for cycle in (1, 2, 3, 4)}
+    (store.root / "groups" / "notes.txt").write_text("not ours")
+    assert store.sweep(named, above=1, up_to=3) == 2
+    assert files(store) == named | {orphans[1], orphans[4], "groups/notes.txt"}
     assert store.newest_whole() == (kept[1], [])
-    assert store.sweep(named) == 0
-    assert not list((store.root / "manifests").glob("*.draft"))
+    assert store.sweep(named, above=1, up_to=3) == 0
 
 
-def test_what_is_removed_is_gone_and_may_be_gone_already(store: Store) -> None:
-    old, new = whole(store, 1), whole(store, 2)
+def test_manifests_that_are_removed_may_be_gone_already(store: Store) -> None:
+    whole(store, 1)
+    new = whole(store, 2)
     for _ in range(2):
-        store.remove([1], [file.path for file in old.files()])
+        store.remove([1])
     assert store.sequences() == [2]
-    assert files(store) == {file.path for file in new.files()}
     assert store.newest_whole() == (new, [])

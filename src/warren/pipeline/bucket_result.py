@@ -10,7 +10,7 @@ from warren.domain.arrays import Ints, to_array, to_bools, to_ints
 from warren.domain.status import Status
 from warren.pipeline.judge_partitions import Tail, tails_to_verify
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
-from warren.snapshot.manifest import Bucket
+from warren.snapshot.manifest import Bucket, File
 
 MAX_COMMIT_TIMES = 64
 """How many groups of a cluster a bucket reports a commit time of."""
@@ -49,6 +49,13 @@ class BucketResult(msgspec.Struct, frozen=True):
     """The ids of deletions whose groups have committed again."""
     unlisted_groups: tuple[tuple[str, str], ...] = ()
     """Clusters and names of some groups that their brokers do not list."""
+    failures: Mapping[str, str] = {}
+    """The clusters that could not be judged, and why; if there are any, nothing of the bucket was written."""
+
+
+def failed_result(failures: Mapping[str, str]) -> BucketResult:
+    """The result of a bucket in which some clusters could not be judged."""
+    return BucketResult(Bucket(File("", 0, ""), File("", 0, ""), 0, 0), {}, failures=failures)
 
 
 def decode_result(data: bytes) -> BucketResult:

@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -16,12 +16,13 @@ from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.engine import FlowFailed, KeepWaiting
+from warren.pipeline.failing_clusters import FailingClusters
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import TopicRead, admit
-from warren.pipeline.plan import CyclePlan
+from warren.pipeline.plan import CyclePlan, PlannedCluster
 from warren.pipeline.planner import Planner, deletions_after_cycle, deletions_in_cycle, driver_tables
 from warren.pipeline.shuffle import bucket_slots
 from warren.snapshot.manifest import Manifest
@@ -46,8 +47,8 @@ class Engine(Protocol):
     ) -> list[BucketResult]:
         """Read, judge and write all buckets; gives their results in the order of the buckets."""
 
-    def probe(self, read: TopicRead, keep_waiting: KeepWaiting) -> None:
-        """Read the ranges of one offsets topic and nothing else; raises FlowFailed if that is impossible."""
+    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
+        """Only read and decode, of one cluster; gives what `run` takes as its tables, raises FlowFailed."""
 
 
 @dataclass(slots=True)
@@ -90,8 +91,9 @@ class Cycles:
         self._group_checks = group_checks or GroupChecks()
         self._requests = RequestQueue(store.root)
         self.timing: Mapping[str, int] = {}
+        self._failing = FailingClusters()
         self._writer = ManifestWriter(store, self._first_manifest, lambda: clock().steady_ms)
-        self._head_files = HeadFiles(store, self.manifest.heads[-1] if self.manifest.heads else None)
+        self._head_files = self._last_head_files()
         self._slots = bucket_slots(len(self.manifest.buckets) or config.pipeline.buckets)
 
     @property
@@ -120,26 +122,53 @@ class Cycles:
             clusters={},
         )
 
+    def _last_head_files(self) -> HeadFiles:
+        return HeadFiles(self._store, self.manifest.heads[-1] if self.manifest.heads else None)
+
     def run_once(self) -> Manifest:
-        """Run one cycle; if a cluster fails while it is read, the cycle runs again without it."""
+        """Run one cycle; if Spark fails, it runs again and reads the clusters one by one, without those that fail."""
         watch = _Stopwatch()
         samples = dict(self._sample())
         watch.lap("look")
         try:
-            self._attempt(samples, watch)
-        except FlowFailed as error:
-            # A writer that has taken over removes what we were just writing: then no cluster is at fault.
-            self._store.check_newest(self.manifest.sequence)
-            log.warning("a cycle failed, looking for the cluster at fault: %s", error)
-            self._store.sweep_attempt(self.manifest.sequence + 1)
-            self._attempt(self._without_unreadable(samples), watch)
+            try:
+                self._attempt(samples, watch, apart=self._failing)
+            except FlowFailed as error:
+                self._discard_attempt()
+                log.warning("a cycle failed, now the clusters are read one by one: %s", error)
+                self._recover(error)
+                samples |= {name: sample for name, sample in self._sample().items() if sample.error is not None}
+                self._attempt(samples, watch, apart=self._planner.names)
+        except Exception:
+            self._discard_attempt()
+            raise
         self._writer.remove_old()
         watch.lap("clean-up")
         self.timing = watch.stages
         return self.manifest
 
-    def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch) -> None:
-        """Plan, run and publish one cycle; until the manifest is published nothing has happened."""
+    def _discard_attempt(self) -> None:
+        """Remove the files of a cycle that failed; Fenced if another writer has taken over."""
+        self._store.check_newest(self.manifest.sequence)
+        self._store.sweep_attempt(self.manifest.sequence + 1)
+
+    def _recover(self, error: FlowFailed) -> None:
+        """Leave out the clusters that failed, and all files that are damaged."""
+        self._leave_out({name: f"it cannot be judged: {message}" for name, message in error.clusters.items()})
+        if self._writer.fall_back():
+            self._head_files = self._last_head_files()
+
+    def _leave_out(self, errors: Mapping[str, str]) -> None:
+        for name, error in errors.items():
+            log.error("%s is left out: %s", name, error)
+        self._failing.add(errors)
+
+    def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch, apart: Collection[str]) -> None:
+        """Plan, run and publish one cycle; until the manifest is published nothing has happened.
+
+        The clusters in `apart` are read one by one before the others, and those that fail are left out.
+        """
+        samples = self._failing.leave_out(samples)
         requested, now = self._take_requests(), self._clock()
         step_ms, now_ms = clock_step(self.manifest, now), now.wall_ms
         if step_ms:
@@ -153,6 +182,10 @@ class Cycles:
         reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)
         for warning in (warning for read in reads for warning in read.warnings):
             log.warning("%s", warning)
+        tables_apart = self._read_apart(before, reads, apart, now_ms)
+        samples = self._failing.leave_out(samples)
+        answered = {name: sample for name, sample in answered.items() if samples[name].error is None}
+        reads = [read for read in reads if read.cluster in answered]
         topics = {name: self._head_files.topics(name) for name in answered}
         listed = self._group_checks.answers(before, answered, now_ms)
         clusters = self._planner.clusters(before, answered, reads, topics, now_ms)
@@ -164,9 +197,12 @@ class Cycles:
         heads = thin_history(heads, now_ms)
         plan = self._planner.plan(before, now_ms, clusters, reads, heads, self._slots, deletions, step_ms)
         seeds = self._list_seeds(answered)
-        tables = driver_tables(plan, answered, seeds, listed)
+        tables = pa.concat_tables([driver_tables(plan, answered, seeds, listed), *tables_apart])
+        unread = [replace(read, ranges={}) if read.cluster in apart else read for read in reads]
         watch.lap("plan")
-        results = self._engine.run(reads, tables, plan, lambda: self._all_answer(reads))
+        results = self._engine.run(unread, tables, plan, lambda: self._all_answer(unread))
+        if failures := {name: error for result in results for name, error in result.failures.items()}:
+            raise FlowFailed("some clusters cannot be judged", failures)
         watch.lap("judge")
         manifest = next_manifest(before, plan, {**samples, **answered}, reads, seeds.keys(), results, watch.stages)
         steps = before.clock_steps + bool(step_ms)
@@ -177,6 +213,7 @@ class Cycles:
         watch.lap("publish")
         self._head_files.published()
         self._group_checks.published(listed, results, now_ms)
+        self._failing.forgive(answered)
         self._requests.remove(request.id for request in requested)
         for request in requested:
             log.info("%s: deleted group %r, topic %r on request", request.cluster, request.group, request.topic)
@@ -216,18 +253,20 @@ class Cycles:
                     log.warning("%s: committed offsets could not be listed, trying again: %s", cluster, error)
         return seeds
 
-    def _without_unreadable(self, samples: Mapping[str, ClusterSample]) -> dict[str, ClusterSample]:
-        """The samples, with an error on every cluster that is down or whose offsets topic cannot be read now."""
-        checked = {**samples, **{name: s for name, s in self._sample().items() if s.error is not None}}
-        answered = {name: sample for name, sample in checked.items() if sample.error is None}
-        for read in self._planner.reads(self.manifest, answered, self._clock().wall_ms):
+    def _read_apart(
+        self, before: Manifest, reads: Sequence[TopicRead], apart: Collection[str], now_ms: int
+    ) -> list[pa.Table]:
+        """The tables of some clusters, read one by one, so that a failure has a name; those that fail are left out."""
+        named = tuple(PlannedCluster(name, is_judged=False) for name in self._planner.names)
+        plan = self._planner.plan(before, now_ms, named, reads, (), self._slots)
+        tables = []
+        for cluster in sorted({read.cluster for read in reads if read.ranges and read.cluster in apart}):
+            own = [read for read in reads if read.cluster == cluster]
             try:
-                self._engine.probe(read, lambda read=read: self._all_answer([read]))  # type: ignore[misc]
+                tables.append(self._engine.read(cluster, reads, plan, lambda own=own: self._all_answer(own)))  # type: ignore[misc]
             except FlowFailed as error:
-                reason = f"its offsets topic could not be read: {error}"
-                log.warning("%s: %s", read.cluster, reason)
-                checked[read.cluster] = ClusterSample(read.cluster, error=reason)
-        return checked
+                self._leave_out({cluster: f"its offsets topic could not be read: {error}"})
+        return tables
 
     def _all_answer(self, reads: Sequence[TopicRead]) -> bool:
         """Whether every cluster that is to be read still answers."""

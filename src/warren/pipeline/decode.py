@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import Codes, Ints, SmallInts, to_array, to_bools, to_codes, to_ints
 from warren.domain.compaction import keep_needed
+from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.pipeline.plan import CyclePlan
@@ -18,6 +19,8 @@ from warren.pipeline.schemas import REJECTS
 
 COMPACT_AT = 1_000_000
 """How many commits a task gathers before it compacts them again."""
+COMPACT_METADATA_AT = 2**26
+"""How many bytes of group metadata a task gathers before it compacts them again."""
 
 KEYED_COMMITS = pa.schema(
     [
@@ -77,22 +80,36 @@ def decode_records(batch: pa.RecordBatch, plan: CyclePlan) -> DecodedRecords:
 
 
 def compact_records(batches: Iterable[DecodedRecords], plan: CyclePlan) -> DecodedRecords:
-    """The records of all batches of a task, with only those commits that a window can still need."""
+    """The records of all batches of a task: commits that a window can still need, and the newest metadata."""
     gathered: list[pa.Table] = []
     metadata: list[pa.Table] = []
     rejects: list[pa.Table] = []
-    rows = 0
+    rows, metadata_bytes = 0, 0
     for batch in batches:
         gathered.append(_keep_needed(batch.commits, plan))
         metadata += batch.metadata
+        metadata_bytes += sum(table.nbytes for table in batch.metadata)
         rejects += batch.rejects
         rows += gathered[-1].num_rows
         if rows > COMPACT_AT:
             gathered = [_keep_needed(concat(gathered), plan)]
             # What is left now will be left again: count only half of it towards the next time.
             rows = gathered[0].num_rows // 2
+        if metadata_bytes > COMPACT_METADATA_AT:
+            metadata = [_keep_newest(metadata)]
+            metadata_bytes = metadata[0].nbytes // 2
     commits = concat(gathered) if gathered else KEYED_COMMITS.empty_table()
     return DecodedRecords(_keep_needed(commits, plan), tuple(metadata), tuple(rejects))
+
+
+def _keep_newest(metadata: list[pa.Table]) -> pa.Table:
+    """The newest value and the newest tombstone of each key in each offsets partition."""
+    raw = pa.concat_tables(metadata)
+    keys = to_array(raw["key"]).dictionary_encode()
+    source, partition, order = (to_ints(raw[name]) for name in ("source", "partition", "offset"))
+    log = source * (int(partition.max(initial=0)) + 1) + partition
+    code = (log * len(keys.dictionary) + to_ints(keys.indices)) * 2 + to_bools(raw["value"].is_null())
+    return raw.filter(pa.array(keep_newest(code, order, 1)))
 
 
 def record_logs(raw: pa.Table, plan: CyclePlan) -> Codes:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from warren.clock import steady_ms
-from warren.errors import CorruptSnapshot, Fenced
+from warren.errors import CorruptSnapshot, Fenced, SnapshotError, UnknownFormat
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 
@@ -28,9 +28,11 @@ class ManifestWriter:
         self._store = store
         self._steady_ms = steady_ms
         self._first = first
-        self.newest = self._take_over()
         self._published: dict[int, tuple[int, set[str]]] = {}
         """For each manifest that still exists when it was first seen, and the paths of the files it names."""
+        self._kept_up_to = -1
+        """Files of cycles up to this one may be named by a manifest that could not be read."""
+        self.newest = self._take_over()
         self._sweep()
 
     def _take_over(self) -> Manifest:
@@ -43,30 +45,53 @@ class ManifestWriter:
         return self._claim()
 
     def _claim(self) -> Manifest:
-        before, errors = self._store.newest_whole()
-        for error in errors:
-            log.error("cannot use %s; falling back to the snapshot before it, with its positions", error)
+        try:
+            before, errors = self._store.newest_whole()
+        except OSError as error:
+            advice = "Nothing was changed: make it readable, or choose another [pipeline] data-dir"
+            raise SnapshotError(f"no snapshot in {self._store.root} can be read: {error}. {advice}") from error
+        for trouble in errors:
+            log.error("cannot use %s; continuing from what is intact, with its positions", trouble)
         if before is None:
             log.warning("no snapshot in %s: each offsets topic is read from its configured start", self._store.root)
-        claim = self._first()
+        claim = replace(self._first(), epoch=self._last_epoch() + 1)
         if before is not None:
             continued = {name: getattr(before, name) for name in _CONTINUED}
-            claim = replace(claim, predecessor=before.sequence, epoch=before.epoch + 1, **continued)
+            claim = replace(claim, predecessor=before.sequence, **continued)
         claim = replace(claim, sequence=max(self._store.sequences(), default=0) + 1)
         self._store.publish(claim)
         return claim
 
+    def _last_epoch(self) -> int:
+        """The epoch of the last writer, also if its last snapshot is damaged."""
+        for sequence in self._store.sequences():
+            with contextlib.suppress(SnapshotError, OSError):
+                return self._store.manifest(sequence).epoch
+        return 0
+
     def _sweep(self) -> None:
-        """Remove unreadable manifests, and files that no manifest names."""
+        """Remove damaged manifests, and files that no manifest names; what only could not be read now is kept."""
+        self._store.remove_drafts()
+        damaged = []
         for sequence in self._store.sequences():
             try:
                 self._remember(self._store.manifest(sequence))
-            except (CorruptSnapshot, OSError) as error:
-                log.error("manifest %d is unreadable and is removed: %s", sequence, error)
-                self._store.remove([sequence], [])
-        removed = self._store.sweep(path for _, paths in self._published.values() for path in paths)
-        if removed:
+            except (UnknownFormat, OSError) as error:
+                log.error("manifest %d cannot be read and is kept, with all that it may name: %s", sequence, error)
+                self._kept_up_to = max(self._kept_up_to, sequence)
+            except CorruptSnapshot as error:
+                log.error("manifest %d is damaged and is removed: %s", sequence, error)
+                damaged.append(sequence)
+        if removed := self._remove(damaged):
             log.info("removed %d files that no manifest names", removed)
+
+    def fall_back(self) -> bool:
+        """If a file of the newest manifest is damaged, continue from what is intact; gives whether one was."""
+        if not self._store.newest_whole()[1]:
+            return False
+        self.newest = self._claim()
+        self._remember(self.newest)
+        return True
 
     def publish(self, manifest: Manifest) -> None:
         """Commit a cycle; raises Fenced when another writer has taken over."""
@@ -82,6 +107,12 @@ class ManifestWriter:
         oldest_ms = self._steady_ms() - KEEP_MS
         old = [s for s in sorted(self._published)[:-KEEP_MANIFESTS] if self._published[s][0] < oldest_ms]
         if old:
-            paths = set().union(*(self._published.pop(sequence)[1] for sequence in old))
-            named = set().union(*(paths for _, paths in self._published.values()))
-            self._store.remove(old, paths - named)
+            for sequence in old:
+                del self._published[sequence]
+            self._remove(old)
+
+    def _remove(self, sequences: list[int]) -> int:
+        """Remove manifests, and all files that no other one names, those of failed and repeated tasks too."""
+        self._store.remove(sequences)
+        named = (path for _, paths in self._published.values() for path in paths)
+        return self._store.sweep(named, self._kept_up_to, self.newest.sequence)

@@ -7,7 +7,7 @@ from warren.domain.arrays import Codes, Ints, to_array, to_ints
 from warren.domain.matching import is_wanted
 from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_group_names, decode_keys
-from warren.kafka.records.groups import decode_groups
+from warren.kafka.records.groups import GroupValues, decode_groups
 from warren.kafka.records.rejects import Reject
 from warren.pipeline.decode import DecodedRecords, codes_by_log, concat, count_rejects, record_logs
 from warren.pipeline.plan import CyclePlan
@@ -15,6 +15,9 @@ from warren.pipeline.schemas import COMMITS, OWNERS, REJECTS, TableKind
 
 NEW_PROTOCOL_GROUPS = (3, 17)
 """Key versions of groups of the new protocols: KIP-848 and Streams groups."""
+
+MAX_BYTES = 2**30
+"""How long an array of values may become when chunks are joined."""
 
 _AS_READ = ("offset", "time_ms", "order", "log", "is_tombstone")
 
@@ -67,8 +70,9 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
     is_newest = keep_newest(codes_by_log(source * len(keys.dictionary) + index, log), order, 1)
     is_group = decoded.kind[index] == RecordKind.GROUP
     is_wanted_newest = plan.is_wanted(names, index, source) & is_newest
-    rows = np.flatnonzero(is_wanted_newest & is_group)
-    values = decode_groups(to_array(raw["value"]).take(pa.array(rows)))
+    is_decoded = is_wanted_newest & is_group
+    rows = np.flatnonzero(is_decoded)
+    values = _decode_in_parts(raw["value"].filter(pa.array(is_decoded)))
     group, cluster = names.take(pa.array(index[rows])), plan.source_clusters[source[rows]]
 
     # A group that moves to a new protocol leaves a tombstone of its old kind, and its commits still count.
@@ -95,6 +99,23 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
         ),
         TableKind.REJECTS: pa.concat_tables([REJECTS.empty_table(), *rejects]),
     }
+
+
+def _decode_in_parts(values: pa.ChunkedArray) -> GroupValues:
+    """Decode values as one array, or, if that would be too long for its 32-bit offsets, chunk by chunk."""
+    if values.num_chunks < 2 or values.nbytes < MAX_BYTES:
+        return decode_groups(to_array(values))
+    parts, members, first = [], [], 0
+    for chunk in values.chunks:
+        parts.append(decode_groups(chunk))
+        record = pa.array(to_ints(parts[-1].members["record"]) + first)
+        members.append(parts[-1].members.set_column(0, "record", record))
+        first += len(chunk)
+    return GroupValues(
+        np.concatenate([part.reject for part in parts]),
+        np.concatenate([part.is_tombstone for part in parts]),
+        pa.concat_tables(members),
+    )
 
 
 def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: Ints) -> pa.Table:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from warren.domain.offsets_logs import UNSEEN_MS
-from warren.errors import CorruptSnapshot
+from warren.errors import CorruptSnapshot, UnknownFormat
 from warren.snapshot.requests import PipelineRequest
 
 FORMAT = 2
@@ -181,16 +181,20 @@ class _AnyFormat(msgspec.Struct):
 
 
 def from_json(data: bytes) -> Manifest:
-    """The manifest back from its bytes; CorruptSnapshot for anything but a whole manifest of a known format."""
+    """The manifest back from its bytes; UnknownFormat for one of another version, CorruptSnapshot for a damaged one."""
     try:
         written = bytes(msgspec.json.decode(data, type=_AnyFormat).format).decode()
         if written == "1":
             return _from_format_1(data)
-        if written != str(FORMAT):
-            raise CorruptSnapshot(f"manifest format {written} is not {FORMAT}: written by another version of Warren")
-        return msgspec.json.decode(data, type=Manifest)
+        if written == str(FORMAT):
+            return msgspec.json.decode(data, type=Manifest)
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
-        raise CorruptSnapshot(f"a manifest that cannot be read: {error}") from error
+        # A later version may add optional fields without a new format. The JSON is whole, so it is not cut short.
+        damage = UnknownFormat if "unknown field" in str(error) else CorruptSnapshot
+        raise damage(f"a manifest that cannot be read: {error}") from error
+    if not written.isdigit():
+        raise CorruptSnapshot(f"a manifest that cannot be read: its format is {written}")
+    raise UnknownFormat(f"manifest format {written} is not {FORMAT}: written by another version of Warren")
 
 
 def _from_format_1(data: bytes) -> Manifest:

@@ -2,20 +2,23 @@
 
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from warren.domain.windows import UNKNOWN
 from warren.durable import create_exclusively, sync, write_new
-from warren.errors import CorruptSnapshot, Fenced, NoSnapshot
+from warren.errors import CorruptSnapshot, Fenced, NoSnapshot, UnknownFormat
 from warren.snapshot.manifest import File, Manifest, from_json
 from warren.snapshot.schemas import GROUPS, PARTITIONS
 
+SEQUENCE_DIGITS = 12
+"""With so many digits the name of a file begins with the sequence of its cycle."""
 KINDS = ("partitions", "groups", "heads", "layouts")
 _SCHEMAS = {"partitions": PARTITIONS, "groups": GROUPS}
 _NAME_COLUMNS = {"partitions": ("cluster", "group", "topic", "owner", "client_id"), "groups": ("cluster",)}
@@ -43,6 +46,7 @@ class Store:
             use_dictionary=[field.name for field in table.schema if pa.types.is_dictionary(field.type)],
             column_encoding=encoding,
             write_statistics=False,
+            write_page_checksum=True,
         )
         return self._write(f"{kind}/{stem}-{uuid.uuid4().hex[:12]}.parquet", out.getvalue())
 
@@ -65,7 +69,8 @@ class Store:
         """A Parquet file; columns of names stay dictionary-encoded."""
         kind = file.path.partition("/")[0]
         names = _NAME_COLUMNS.get(kind, ())
-        source = pq.ParquetFile(self.path(file), memory_map=True, read_dictionary=list(names))
+        path = self.path(file)
+        source = pq.ParquetFile(path, memory_map=True, read_dictionary=list(names), page_checksum_verification=True)
         table = source.read(columns=columns, use_threads=False)
         for field in _SCHEMAS.get(kind, ()):
             # A file from before the column existed.
@@ -106,17 +111,47 @@ class Store:
         raise NoSnapshot(f"no snapshot in {self.root} yet: start `warren run`, or wait for its first cycle")
 
     def newest_whole(self) -> tuple[Manifest | None, list[str]]:
-        """The newest manifest of which every file is intact, and what is wrong with newer ones."""
+        """The newest manifest of which every bucket is intact, and what is wrong with it and newer ones.
+
+        Head samples that are damaged are left out of it: they are shared by all manifests of a day. An error in reading
+        is not damage: without an intact manifest it is raised, and so is UnknownFormat.
+        """
         errors: list[str] = []
+        failed_read: OSError | None = None
         for sequence in self.sequences():
             try:
                 manifest = self.manifest(sequence)
-                for file in manifest.files():
-                    self._check(file)
-                return manifest, errors
+                for bucket in manifest.buckets:
+                    self._check(bucket.partitions)
+                    self._check(bucket.groups)
+            except UnknownFormat as error:
+                raise UnknownFormat(
+                    f"{self._manifest_path(sequence)}: {error}. Nothing was changed. "
+                    "Run the version of Warren that wrote it, or a later one, or choose another [pipeline] data-dir"
+                ) from error
             except (CorruptSnapshot, OSError) as error:
                 errors.append(f"manifest {sequence}: {error}")
+                if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+                    failed_read = error
+            else:
+                damaged = self._damaged_samples(manifest)
+                errors += [f"a head sample of manifest {sequence}: {error}" for error in damaged.values()]
+                heads = tuple(sample for number, sample in enumerate(manifest.heads) if number not in damaged)
+                return replace(manifest, heads=heads), errors
+        if failed_read is not None:
+            raise failed_read
         return None, errors
+
+    def _damaged_samples(self, manifest: Manifest) -> dict[int, Exception]:
+        """The numbers of the head samples that cannot be read, each with its error."""
+        damage: dict[File, Exception] = {}
+        for file in dict.fromkeys(file for sample in manifest.heads for file in (sample.layout, sample.heads)):
+            try:
+                self._check(file)
+            except (CorruptSnapshot, OSError) as error:
+                damage[file] = error
+        found = ((n, damage.get(sample.layout) or damage.get(sample.heads)) for n, sample in enumerate(manifest.heads))
+        return {number: error for number, error in found if error is not None}
 
     def _check(self, file: File) -> None:
         data = self.path(file).read_bytes()
@@ -127,25 +162,36 @@ class Store:
         """Create the manifest, which publishes the snapshot; Fenced if another writer was first."""
         for kind in KINDS:
             sync(self.root / kind)
+        path, data = self._manifest_path(manifest.sequence), msgspec.json.encode(manifest)
         try:
-            create_exclusively(self._manifest_path(manifest.sequence), msgspec.json.encode(manifest))
+            # Clean-up frees the names of old manifests. A writer that was paused before its draft finds a newer one
+            # here; a writer that was paused after it has lost the draft to the one that took over.
+            create_exclusively(path, data, lambda: self.check_newest(manifest.sequence - 1))
         except (FileExistsError, FileNotFoundError):
-            # Without its draft this writer was taken for dead, and another one has cleaned up after it.
             raise self._fenced(manifest.sequence) from None
 
-    def remove(self, sequences: Iterable[int], files: Iterable[str]) -> None:
-        """Remove manifests, then the files that only they name; in this order a crash leaves only orphaned files."""
+    def remove(self, sequences: Iterable[int]) -> None:
+        """Remove manifests; their files are swept afterwards, so that a crash between the two leaves only orphans."""
         _unlink(map(self._manifest_path, sequences))
-        _unlink(self.root / path for path in files)
+
+    def sweep(self, named: Iterable[str], above: int, up_to: int) -> int:
+        """Remove all files of the cycles after `above` and up to `up_to` that no manifest names; gives how many."""
+        kept = {self.root / path for path in named}
+        return _unlink(path for path in self._files() if path not in kept and above < _cycle_of(path) <= up_to)
 
     def sweep_attempt(self, sequence: int) -> int:
         """Remove the files of a cycle that failed; files of other writers never have its sequence."""
-        return _unlink(path for kind in KINDS for path in (self.root / kind).glob(f"{sequence:012d}-*"))
+        return _unlink(path for path in self._files() if _cycle_of(path) == sequence)
+
+    def remove_drafts(self) -> None:
+        """Remove what writers that are taken for dead would still publish; only after a take-over."""
+        _unlink((self.root / "manifests").glob("*.draft"))
 
     def check_newest(self, sequence: int) -> None:
         """Raise Fenced if there is a manifest newer than the writer's own."""
-        if max(self.sequences(), default=0) > sequence:
-            raise self._fenced(sequence + 1)
+        newest = max(self.sequences(), default=0)
+        if newest > sequence:
+            raise self._fenced(newest)
 
     def _fenced(self, sequence: int) -> Fenced:
         return Fenced(
@@ -153,14 +199,18 @@ class Store:
             "run only one `warren run` on a data directory"
         )
 
-    def sweep(self, named: Iterable[str]) -> int:
-        """Remove every file that no manifest names; only the writer of the newest manifest may do so."""
-        kept = {self.root / path for path in named}
-        _unlink((self.root / "manifests").glob("*.draft"))
-        return _unlink(path for kind in KINDS for path in (self.root / kind).iterdir() if path not in kept)
+    def _files(self) -> Iterator[Path]:
+        """All files of snapshots, those of no manifest too."""
+        return (path for kind in KINDS for path in (self.root / kind).iterdir())
 
     def _manifest_path(self, sequence: int) -> Path:
         return self.root / "manifests" / f"{sequence:020d}.json"
+
+
+def _cycle_of(path: Path) -> int:
+    """The sequence of the cycle that wrote a file; -1 for a file of somebody else."""
+    sequence, _, unique = path.name.partition("-")
+    return int(sequence) if unique and len(sequence) == SEQUENCE_DIGITS and sequence.isdigit() else -1
 
 
 def _unlink(paths: Iterable[Path]) -> int:

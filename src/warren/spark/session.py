@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -68,6 +68,21 @@ def start_session(
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def abandon_session(session: SparkSession) -> int:
+    """Forget a session that is of no use, so that the next one starts a JVM of its own; gives the exit code."""
+    context = session.sparkContext
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    # What is left of them in this process would wait for the JVM, or keep threads and sockets.
+    gateway.proc.kill()
+    for close in (context._accumulatorServer.shutdown, gateway.shutdown):
+        with suppress(Exception):
+            close()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    return int(gateway.proc.wait())
 
 
 @contextmanager
