@@ -80,9 +80,7 @@ def test_the_id_is_found_after_a_minute_logged_once_and_kept_while_the_partition
     assert brokers.cycle(LATE + 5 * ASK_EVERY_MS, held=0).held_by is None, "it has ended"
 
 
-def test_brokers_that_tell_nothing_are_asked_once_a_minute(
-    brokers: Brokers, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_brokers_that_tell_nothing_are_asked_once_a_minute(brokers: Brokers, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "warren")
     for n in range(25):
         assert brokers.cycle(LATE + n * 5_000).held_by is None

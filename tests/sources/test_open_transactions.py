@@ -1,11 +1,10 @@
 """The transactional ids of open transactions, on a real Kafka."""
 
+import time
 import uuid
-from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import TopicPartition
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -13,7 +12,8 @@ from tests.kit.kafka import commit, open_transaction
 from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config
 from warren.demo.broker import Kafka
-from warren.demo.workload.topics import admin, create_topics
+from warren.demo.workload.topics import create_topics
+from warren.kafka.admin import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Admin, to_offsets
 from warren.kafka.samples import Partition
 from warren.sources.open_transactions import MAX_ID_CHARS, find_transactional_ids
 
@@ -24,15 +24,14 @@ HOSTILE = f"{UNIQUE} <b>\n\u202e\"'${{x}} \N{PILE OF POO}"
 
 def held_back(bootstrap: str) -> dict[Partition, int]:
     """The last stable offsets of the offsets partitions that open transactions hold back."""
-    client = admin(bootstrap)
-    partitions = client.list_topics(OFFSETS_TOPIC, 30).topics[OFFSETS_TOPIC].partitions
-    request = {TopicPartition(OFFSETS_TOPIC, partition): OffsetSpec.latest() for partition in partitions}
-    ends = []
-    for isolation in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
-        answers = client.list_offsets(request, isolation_level=isolation, request_timeout=30)
-        ends.append({(at.topic, at.partition): answer.result(30).offset for at, answer in answers.items()})
-    stable_ends, ends_of_logs = ends
-    return {at: offset for at, offset in stable_ends.items() if offset < ends_of_logs[at]}
+    admin, deadline = Admin({"bootstrap.servers": bootstrap}), time.monotonic() + 30
+    partitions = range(admin.describe_topics([OFFSETS_TOPIC], deadline)[OFFSETS_TOPIC].leaders.size)
+    request = [TopicPartition(OFFSETS_TOPIC, partition, LATEST) for partition in partitions]
+    stable_ends, ends = (
+        to_offsets(request, admin.list_offsets(request, isolation, deadline), deadline).tolist()
+        for isolation in (READ_COMMITTED, READ_UNCOMMITTED)
+    )
+    return {(OFFSETS_TOPIC, at): stable_ends[at] for at in partitions if stable_ends[at] < ends[at]}
 
 
 def config_of(*servers: str) -> Config:
@@ -40,7 +39,7 @@ def config_of(*servers: str) -> Config:
 
 
 @pytest.fixture(scope="module")
-def topic(kafka: Kafka) -> Iterator[str]:
+def topic(kafka: Kafka) -> str:
     create_topics(kafka.bootstrap, {f"held-{UNIQUE}": 1})
     commit(kafka.bootstrap, "held-other", f"held-{UNIQUE}", {0: 0})
     return f"held-{UNIQUE}"

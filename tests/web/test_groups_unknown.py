@@ -11,7 +11,7 @@ from warren.history.write import HistoryWriter
 from warren.snapshot.manifest import Position, Source
 
 MINUTE = 60_000
-HOSTILE_ID = "tx</script>\n\x00\u202e\""
+HOSTILE_ID = 'tx</script>\n\x00\u202e"'
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from warren.domain.offsets_logs import UNSEEN_MS
 from warren.kafka.samples import Partition
-from warren.snapshot.manifest import ClusterState, Manifest, Position
+from warren.snapshot.manifest import ClusterState, Manifest
 
 log = logging.getLogger(__name__)
 
@@ -59,17 +59,15 @@ class HeldPartitions:
 
 
 def _unnamed(state: ClusterState, now_ms: int) -> dict[Partition, int]:
-    """The last stable offsets of the partitions that have been held back for a minute by a transaction not yet known."""
+    """The last stable offsets of the partitions that an unknown transaction has held back for a minute."""
     return {
         (topic, partition): position.stable_end
         for topic, source in state.sources.items()
         for partition, position in source.positions.items()
-        if position.held_by is None and _is_held(position, now_ms)
+        if position.held_by is None
+        and position.stuck_since_ms is not None
+        and now_ms - position.stuck_since_ms > UNSEEN_MS
     }
-
-
-def _is_held(position: Position, now_ms: int) -> bool:
-    return position.stuck_since_ms is not None and now_ms - position.stuck_since_ms > UNSEEN_MS
 
 
 def _with_ids(cluster: str, state: ClusterState, ids: Mapping[Partition, str]) -> ClusterState:

@@ -17,6 +17,8 @@ from warren.kafka.samples import Partition
 
 log = logging.getLogger(__name__)
 
+Java = Any
+"""An object in the JVM of Spark's driver."""
 MAX_ID_CHARS = 500
 MAX_SEARCH_S = 20.0
 """How long to search the producers of partitions: each takes some calls into the JVM, and there may be thousands."""
@@ -33,7 +35,7 @@ def find_transactional_ids(config: Config, cluster: str, stable_ends: Mapping[Pa
     options = to_spark_options(section, config.profile_of(section))
     settings = {name.removeprefix("kafka."): value for name, value in options.items()} | _TIMEOUTS
     # Not an argument, because Spark may be restarted at any time.
-    jvm: Any = SparkContext._jvm
+    jvm: Java = SparkContext._jvm
     if jvm is None:
         return {}
     try:
@@ -49,11 +51,12 @@ def find_transactional_ids(config: Config, cluster: str, stable_ends: Mapping[Pa
     return {partition: ids[producer] for partition, producer in producers.items() if producer in ids}
 
 
-def _find_producers(jvm: Any, admin: Any, stable_ends: Mapping[Partition, int]) -> dict[Partition, int]:
+def _find_producers(jvm: Java, admin: Java, stable_ends: Mapping[Partition, int]) -> dict[Partition, int]:
     """The ids of the producers whose transactions begin at the last stable offsets."""
     partitions = {at: jvm.org.apache.kafka.common.TopicPartition(*at) for at in stable_ends}
     described = admin.describeProducers(list(partitions.values()))
-    stop_at, found = time.monotonic() + MAX_SEARCH_S, {}
+    found: dict[Partition, int] = {}
+    stop_at = time.monotonic() + MAX_SEARCH_S
     for at, partition in partitions.items():
         state = _result(jvm, described.partitionResult(partition))
         for producer in state.activeProducers() if state else ():
@@ -65,7 +68,7 @@ def _find_producers(jvm: Any, admin: Any, stable_ends: Mapping[Partition, int]) 
     return found
 
 
-def _list_transactional_ids(jvm: Any, admin: Any, producers: set[int]) -> dict[int, str]:
+def _list_transactional_ids(jvm: Java, admin: Java, producers: set[int]) -> dict[int, str]:
     """The transactional ids of some producers, by the brokers that answer."""
     wanted = jvm.java.util.HashSet()
     for producer in producers:
@@ -77,7 +80,7 @@ def _list_transactional_ids(jvm: Any, admin: Any, producers: set[int]) -> dict[i
     return {own.producerId(): own.transactionalId()[:MAX_ID_CHARS] for own in transactions}
 
 
-def _result(jvm: Any, future: Any) -> Any:
+def _result(jvm: Java, future: Java) -> Java:
     """The result of a call, None if it failed."""
     try:
         return future.get(_TIMEOUT_MS, jvm.java.util.concurrent.TimeUnit.MILLISECONDS)

@@ -118,7 +118,9 @@ class UnreadPartition(Struct):
     since: Annotated[int, Meta(description="Up to when all of its commits have been read")]
     held_by_transaction: Annotated[bool, Meta(description="Whether an open transaction holds it back")]
     has_leader: Annotated[bool, Meta(description="Whether a leader answers for it")]
-    transactional_id: Annotated[str | None, Meta(description="Its transactional id; null if the brokers do not tell it")]
+    transactional_id: Annotated[
+        str | None, Meta(description="Its transactional id; null if the brokers do not tell it")
+    ]
 
 
 class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
