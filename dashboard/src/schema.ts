@@ -604,6 +604,8 @@ export interface UnreadPartition {
   held_by_transaction: boolean
   /** Whether a leader answers for it */
   has_leader: boolean
+  /** Its transactional id; null if the brokers do not tell it */
+  transactional_id: string | null
 }
 
 /** A group that is not OK, with its most severe partition. */

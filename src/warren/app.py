@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from warren.config import Config
 from warren.errors import WarrenError
@@ -22,11 +23,13 @@ from warren.notify.leadership import Leadership
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import FlowFailed, SparkEngine
 from warren.pipeline.group_checks import GroupChecks, checked_clusters
+from warren.pipeline.held_partitions import HeldPartitions
 from warren.sinks.process import sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.offsets_topic import offsets_topics
+from warren.sources.open_transactions import find_transactional_ids
 from warren.spark.session import start_session
 from warren.spark.supervised import PATIENCE_S, SparkNotStarted, SupervisedSpark
 from warren.web.server import WebServer
@@ -70,6 +73,7 @@ def running(config: Config) -> Iterator["Warren"]:
                 lambda cluster: samplers.groups(cluster, COMMITTED_TIMEOUT_S),
                 lambda cluster, groups: samplers.groups_without_offsets(cluster, groups, COMMITTED_TIMEOUT_S),
             ),
+            held_partitions=HeldPartitions(partial(find_transactional_ids, config)),
         )
         followers: list[SnapshotFollower] = []
 

@@ -227,6 +227,18 @@ def test_an_open_transaction_that_holds_back_the_offsets_topic_is_shown(started:
     assert not started.group("earliest", "held-group", started.run.wait_for_cycles(1))
 
 
+@pytest.mark.long
+def test_an_open_transaction_is_named_after_a_minute(started: Started) -> None:
+    def names(snapshot: Snapshot) -> list[str]:
+        return [at.held_by for at in snapshot.manifest.clusters["earliest"].positions() if at.held_by is not None]
+
+    with open_transaction(started.main.bootstrap, "orders-tx-3", "named-group", STILL):
+        assert started.run.wait_for(names, "the transaction is named", 180) == ["orders-tx-3"]
+        [warning] = [line for line in started.run.log.splitlines() if "earliest/" in line and "orders-tx-3" in line]
+        assert warning.endswith("is held back by transaction 'orders-tx-3'")
+    started.run.wait_for(lambda s: not names(s), "it moves on")
+
+
 def test_a_restart_has_full_windows_and_right_verdicts_in_its_first_cycle(started: Started) -> None:
     run = started.run
     run.wait_for(lambda s: see(s).verdicts("earliest", "moving-stalled") == {"STALL"}, "the verdict before")

@@ -22,6 +22,7 @@ from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import KeepWaiting
 from warren.pipeline.group_checks import GroupChecks
+from warren.pipeline.held_partitions import HeldPartitions
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import ADDRESSED, TableKind
@@ -45,6 +46,8 @@ class Stage:
         self.error: str | None = None
         self.topics: tuple[Topic, ...] = (Topic("t", "t", 1),)
         self.group_checks: GroupChecks | None = None
+        self.held_partitions: HeldPartitions | None = None
+        self.held_records = 0
         self.seeds = pa.table({})
         self.end = 0
         self._commits: list[Commit] = []
@@ -58,7 +61,7 @@ class Stage:
         self.cycles = Cycles(
             self.config, self, Store(self.root), self._look, lambda _: self.seeds,
             clock=lambda: ClockReading(self.now_ms, self.now_ms, "boot"), on_level=self._on_level,
-            group_checks=self.group_checks,
+            group_checks=self.group_checks, held_partitions=self.held_partitions,
         )  # fmt: skip
 
     def _on_level(self, level: str) -> None:
@@ -69,7 +72,7 @@ class Stage:
     def _look(self) -> dict[str, ClusterSample]:
         if self.error:
             return {"c": ClusterSample("c", error=self.error)}
-        ends = {"__consumer_offsets": {0: PartitionEnds(0, self.end, self.end)}}
+        ends = {"__consumer_offsets": {0: PartitionEnds(0, self.end, self.end + self.held_records)}}
         heads, log_starts = np.full(len(self.topics), 100), np.zeros(len(self.topics), np.int64)
         return {"c": ClusterSample("c", None, (self.now_ms, self.now_ms), ends, {"__consumer_offsets": "id"},
                                    (self.now_ms, self.now_ms), self.topics, heads, log_starts,

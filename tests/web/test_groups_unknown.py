@@ -11,6 +11,7 @@ from warren.history.write import HistoryWriter
 from warren.snapshot.manifest import Position, Source
 
 MINUTE = 60_000
+HOSTILE_ID = 'tx</script>\n\x00\u202e"'
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town.hold_back("stalled", since_ms=began_ms)
     source = Source("id", {
         0: Position(100, 100, 100, seen_until_ms=town.now_ms),
-        1: Position(100, 100, 107, seen_until_ms=began_ms, stuck_since_ms=began_ms + 1000),
+        1: Position(100, 100, 107, seen_until_ms=began_ms, stuck_since_ms=began_ms + 1000, held_by=HOSTILE_ID),
         2: Position(50, 50, 50, seen_until_ms=began_ms - MINUTE, away_from_ms=began_ms),
         3: Position(50, 50, 50, seen_until_ms=town.now_ms - 10_000, away_from_ms=town.now_ms - 9_000),
     })  # fmt: skip
@@ -63,11 +64,11 @@ def test_the_overview_counts_unknown_groups_and_lists_why(town: Town, client: Cl
     assert one["unread"] == [
         {
             "topic": "__consumer_offsets", "partition": 1, "since": since_ms(town),
-            "held_by_transaction": True, "has_leader": True,
+            "held_by_transaction": True, "has_leader": True, "transactional_id": HOSTILE_ID,
         },
         {
             "topic": "__consumer_offsets", "partition": 2, "since": since_ms(town) - MINUTE,
-            "held_by_transaction": False, "has_leader": False,
+            "held_by_transaction": False, "has_leader": False, "transactional_id": None,
         },
     ]  # fmt: skip
     unknown = {group["group"]: group["unknown_since"] for group in overview["worst"] if group["cluster"] == "one"}

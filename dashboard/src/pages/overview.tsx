@@ -62,7 +62,15 @@ function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
               {i ? "; " : ": "}
               <bdi>{unread.topic}</bdi> {unread.partition} is read up to <Since at={unread.since} /> ago
               {unread.has_leader ? "" : ", it has no leader"}
-              {unread.held_by_transaction ? ", an open transaction holds it back" : ""}
+              {unread.transactional_id != null ? (
+                <>
+                  , transaction <bdi>{unread.transactional_id}</bdi> holds it back
+                </>
+              ) : unread.held_by_transaction ? (
+                ", an open transaction holds it back"
+              ) : (
+                ""
+              )}
             </span>
           ))}
         </p>

@@ -19,6 +19,7 @@ from warren.pipeline.engine import FlowFailed, KeepWaiting
 from warren.pipeline.failing_clusters import FailingClusters
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.head_files import HeadFiles, thin_history
+from warren.pipeline.held_partitions import HeldPartitions
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import TopicRead, admit
@@ -78,6 +79,7 @@ class Cycles:
         clock: Callable[[], ClockReading] = read_clock,
         on_level: Callable[[str], None] = lambda _: None,
         group_checks: GroupChecks | None = None,
+        held_partitions: HeldPartitions | None = None,
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
@@ -89,6 +91,7 @@ class Cycles:
         self._clock = clock
         self._on_level = on_level
         self._group_checks = group_checks or GroupChecks()
+        self._held_partitions = held_partitions or HeldPartitions()
         self._requests = RequestQueue(store.root)
         self.timing: Mapping[str, int] = {}
         self._failing = FailingClusters()
@@ -209,6 +212,7 @@ class Cycles:
         manifest = structs.replace(manifest, steady_ms=now.steady_ms, boot_id=now.boot_id, clock_steps=steps)
         renewed = {deletion for result in results for deletion in result.renewed_deletions}
         manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
+        manifest = self._held_partitions.with_transactional_ids(manifest)
         self._writer.publish(self._group_checks.with_unseen_deletions(before, manifest, listed, results))
         watch.lap("publish")
         self._head_files.published()

@@ -87,12 +87,14 @@ def plan_topic_read(
         end_offset = max(start, end.stable_end)
         if end_offset > start:
             ranges[partition] = OffsetRange(start, end_offset)
+        stuck_since_ms = _stuck_since(position, end, now_ms)
         positions[partition] = structs.replace(
             position,
             next_offset=end_offset,
             stable_end=end.stable_end,
             end=end.end,
-            stuck_since_ms=_stuck_since(position, end, now_ms),
+            stuck_since_ms=stuck_since_ms,
+            held_by=None if stuck_since_ms is None else position.held_by,
         )
     # A topic that cannot be seen just now keeps its id, so that another one in its place is noticed.
     after = Source(topic_id or (before.topic_id if before else ""), positions)

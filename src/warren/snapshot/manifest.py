@@ -46,7 +46,8 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     All commits that were made before `seen_until_ms` have been read; once `next_offset` reaches `awaited_end`, so have
     all that were made before `awaited_at_ms`. `skew` bounds how far the clock of its leader is ahead of ours.
-    `away_from_ms` is set during an outage, and with `away_to_ms` for a while after it.
+    `away_from_ms` is set during an outage, and with `away_to_ms` for a while after it. `stuck_since_ms` is set while an
+    open transaction holds it back, and `held_by` is the transactional id, if the brokers tell it.
     """
 
     next_offset: int
@@ -59,6 +60,7 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stuck_since_ms: int | None = None
     away_from_ms: int | None = None
     away_to_ms: int | None = None
+    held_by: str | None = None
 
     @property
     def backlog(self) -> int:

@@ -118,6 +118,9 @@ class UnreadPartition(Struct):
     since: Annotated[int, Meta(description="Up to when all of its commits have been read")]
     held_by_transaction: Annotated[bool, Meta(description="Whether an open transaction holds it back")]
     has_leader: Annotated[bool, Meta(description="Whether a leader answers for it")]
+    transactional_id: Annotated[
+        str | None, Meta(description="Its transactional id; null if the brokers do not tell it")
+    ]
 
 
 class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
@@ -195,7 +198,14 @@ def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
         return ClusterSummary(cluster, Status.NOTFOUND.name, 0, {}, {})
     now_ms = index.snapshot.manifest.now_ms
     unread = [
-        UnreadPartition(topic, partition, since_ms, position.stuck_since_ms is not None, not position.is_away)
+        UnreadPartition(
+            topic,
+            partition,
+            since=since_ms,
+            held_by_transaction=position.stuck_since_ms is not None,
+            transactional_id=position.held_by,
+            has_leader=not position.is_away,
+        )
         for topic, source in sorted(state.sources.items())
         for partition, position in sorted(source.positions.items())
         if (since_ms := position.unknown_since(now_ms)) is not None

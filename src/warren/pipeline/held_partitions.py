@@ -1,0 +1,101 @@
+"""Names the transactions that hold back offsets partitions; brokers are asked beside the cycle."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from warren.domain.offsets_logs import UNSEEN_MS
+from warren.kafka.samples import Partition
+from warren.snapshot.manifest import ClusterState, Manifest
+
+log = logging.getLogger(__name__)
+
+ASK_EVERY_MS = 60_000
+
+FindTransactionalIds = Callable[[str, Mapping[Partition, int]], Mapping[Partition, str]]
+"""Finds the transactional ids behind the last stable offsets of some partitions of a cluster."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """What the brokers of a cluster were asked last, and when by the steady clock."""
+
+    asked_ms: int
+    stable_ends: Mapping[Partition, int]
+    answer: Future[Mapping[Partition, str]]
+
+
+@dataclass(slots=True)
+class HeldPartitions:
+    """The offsets partitions that open transactions hold back, each with the transactional id if brokers tell it."""
+
+    find: FindTransactionalIds = lambda _, __: {}
+    _questions: dict[str, _Question] = field(default_factory=dict)
+
+    def with_transactional_ids(self, manifest: Manifest) -> Manifest:
+        """The manifest with the ids that were found since the last cycle; brokers are asked for those that lack."""
+        clusters = dict(manifest.clusters)
+        for name, state in manifest.clusters.items():
+            unnamed = _unnamed(state, manifest.now_ms)
+            if not unnamed:
+                continue
+            question = self._questions.get(name)
+            if question is not None and question.answer.done():
+                ids = {
+                    at: transactional_id
+                    for at, transactional_id in question.answer.result().items()
+                    if unnamed.get(at) == question.stable_ends[at]
+                }
+                clusters[name] = _with_ids(name, state, ids)
+                unnamed = {at: stable_end for at, stable_end in unnamed.items() if at not in ids}
+            if unnamed and _is_due(question, manifest.steady_ms):
+                answer = _in_background(self.find, name, unnamed)
+                self._questions[name] = _Question(manifest.steady_ms, unnamed, answer)
+        return structs.replace(manifest, clusters=clusters)
+
+
+def _unnamed(state: ClusterState, now_ms: int) -> dict[Partition, int]:
+    """The last stable offsets of the partitions that an unknown transaction has held back for a minute."""
+    return {
+        (topic, partition): position.stable_end
+        for topic, source in state.sources.items()
+        for partition, position in source.positions.items()
+        if position.held_by is None
+        and position.stuck_since_ms is not None
+        and now_ms - position.stuck_since_ms > UNSEEN_MS
+    }
+
+
+def _with_ids(cluster: str, state: ClusterState, ids: Mapping[Partition, str]) -> ClusterState:
+    sources = dict(state.sources)
+    for (topic, partition), transactional_id in ids.items():
+        log.warning("%s/%s/%d is held back by transaction %r", cluster, topic, partition, transactional_id)
+        positions = dict(sources[topic].positions)
+        positions[partition] = structs.replace(positions[partition], held_by=transactional_id)
+        sources[topic] = structs.replace(sources[topic], positions=positions)
+    return structs.replace(state, sources=sources)
+
+
+def _is_due(question: _Question | None, steady_ms: int) -> bool:
+    return question is None or (question.answer.done() and steady_ms - question.asked_ms >= ASK_EVERY_MS)
+
+
+def _in_background(
+    find: FindTransactionalIds, cluster: str, stable_ends: Mapping[Partition, int]
+) -> Future[Mapping[Partition, str]]:
+    answer: Future[Mapping[Partition, str]] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(find(cluster, stable_ends))
+        except Exception:
+            log.exception("%s: a search for open transactions", cluster)
+            answer.set_result({})
+
+    # A daemon, because a stop of Warren must not wait for brokers.
+    threading.Thread(target=run, name="search for open transactions", daemon=True).start()
+    return answer
