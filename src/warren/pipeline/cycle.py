@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import pyarrow as pa
 from msgspec import structs
@@ -15,7 +14,7 @@ from warren.errors import ClusterError
 from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
-from warren.pipeline.engine import FlowFailed, KeepWaiting
+from warren.pipeline.engine import Engine, FlowFailed
 from warren.pipeline.failing_clusters import FailingClusters
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.head_files import HeadFiles, thin_history
@@ -23,7 +22,7 @@ from warren.pipeline.held_partitions import HeldPartitions
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import TopicRead, admit
-from warren.pipeline.plan import CyclePlan, PlannedCluster
+from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.planner import Planner, deletions_after_cycle, deletions_in_cycle, driver_tables
 from warren.pipeline.shuffle import bucket_slots
 from warren.snapshot.manifest import Manifest
@@ -38,18 +37,6 @@ ListCommitted = Callable[[str], pa.Table]
 """Lists the offsets that a cluster's brokers hold for all its groups."""
 VerifyTails = Callable[[Mapping[str, Sequence[Partition]]], None]
 """Requests the tails of some partitions to be read, by cluster."""
-
-
-class Engine(Protocol):
-    """What runs the flow of a cycle: Spark (`engine.py`), or a test without it."""
-
-    def run(
-        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
-    ) -> list[BucketResult]:
-        """Read, judge and write all buckets; gives their results in the order of the buckets."""
-
-    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
-        """Only read and decode, of one cluster; gives what `run` takes as its tables, raises FlowFailed."""
 
 
 @dataclass(slots=True)
@@ -171,56 +158,75 @@ class Cycles:
 
         The clusters in `apart` are read one by one before the others, and those that fail are left out.
         """
-        samples = self._failing.leave_out(samples)
         requested, now = self._take_requests(), self._clock()
-        step_ms, now_ms = clock_step(self.manifest, now), now.wall_ms
-        if step_ms:
-            log.warning("the clock of this machine was set by %+.1f s; the state moves with it", step_ms / 1000)
-        before = moved(self.manifest, now, step_ms)
-        answered = {name: s for name, s in samples.items() if s.error is None and name in self._config.clusters}
-        answered = {
-            name: self._head_files.keep_missing_topics(sample)
-            for name, sample in with_wall_times(answered, now.offset_ms).items()
-        }
-        reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)
-        for warning in (warning for read in reads for warning in read.warnings):
-            log.warning("%s", warning)
-        tables_apart = self._read_apart(before, reads, apart, now_ms)
-        samples = self._failing.leave_out(samples)
-        answered = {name: sample for name, sample in answered.items() if samples[name].error is None}
-        reads = [read for read in reads if read.cluster in answered]
+        before, step_ms = self._before(now)
+        samples = self._with_wall_times(self._failing.leave_out(samples), now)
+        samples, reads, tables = self._read(before, samples, apart, now.wall_ms)
+        answered = {name: sample for name, sample in samples.items() if sample.error is None}
+        listed, seeds = self._group_checks.answers(before, answered, now.wall_ms), self._list_seeds(answered)
         topics = {name: self._head_files.topics(name) for name in answered}
-        listed = self._group_checks.answers(before, answered, now_ms)
-        clusters = self._planner.clusters(before, answered, reads, topics, now_ms)
+        clusters = self._planner.clusters(before, answered, reads, topics, now.wall_ms)
         clusters = self._group_checks.planned(clusters, listed)
         heads = before.heads
         if answered:
             heads = (*heads, self._head_files.write(before.sequence + 1, self._planner.names, answered))
-        deletions = deletions_in_cycle(before, requested, self._config.clusters, now_ms)
-        heads = thin_history(heads, now_ms)
-        plan = self._planner.plan(before, now_ms, clusters, reads, heads, self._slots, deletions, step_ms)
-        seeds = self._list_seeds(answered)
-        tables = pa.concat_tables([driver_tables(plan, answered, seeds, listed), *tables_apart])
-        unread = [replace(read, ranges={}) if read.cluster in apart else read for read in reads]
+        heads = thin_history(heads, now.wall_ms)
+        deletions = deletions_in_cycle(before, requested, self._config.clusters, now.wall_ms)
+        plan = self._planner.plan(before, now.wall_ms, clusters, reads, heads, self._slots, deletions, step_ms)
+        tables = [driver_tables(plan, answered, seeds, listed), *tables]
         watch.lap("plan")
-        results = self._engine.run(unread, tables, plan, lambda: self._all_answer(unread))
+        unread = [replace(read, ranges={}) if read.cluster in apart else read for read in reads]
+        results = self._engine.run(unread, pa.concat_tables(tables), plan, lambda: self._all_answer(unread))
         if failures := {name: error for result in results for name, error in result.failures.items()}:
             raise FlowFailed("some clusters cannot be judged", failures)
         watch.lap("judge")
-        manifest = next_manifest(before, plan, {**samples, **answered}, reads, seeds.keys(), results, watch.stages)
+        manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
         steps = before.clock_steps + bool(step_ms)
         manifest = structs.replace(manifest, steady_ms=now.steady_ms, boot_id=now.boot_id, clock_steps=steps)
-        renewed = {deletion for result in results for deletion in result.renewed_deletions}
-        manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
-        manifest = self._held_partitions.with_transactional_ids(manifest)
-        self._writer.publish(self._group_checks.with_unseen_deletions(before, manifest, listed, results))
+        self._publish(before, manifest, results, listed)
         watch.lap("publish")
-        self._head_files.published()
-        self._group_checks.published(listed, results, now_ms)
+        self._group_checks.published(listed, results, now.wall_ms)
         self._failing.forgive(answered)
         self._requests.remove(request.id for request in requested)
         for request in requested:
             log.info("%s: deleted group %r, topic %r on request", request.cluster, request.group, request.topic)
+
+    def _before(self, now: ClockReading) -> tuple[Manifest, int]:
+        """The last manifest by the clock as it is now, and how far the clock was set since."""
+        step_ms = clock_step(self.manifest, now)
+        if step_ms:
+            log.warning("the clock of this machine was set by %+.1f s; the state moves with it", step_ms / 1000)
+        return moved(self.manifest, now, step_ms), step_ms
+
+    def _with_wall_times(self, samples: Mapping[str, ClusterSample], now: ClockReading) -> dict[str, ClusterSample]:
+        """The samples of configured clusters by the wall clock, with topics that are missing for the first time."""
+        samples = {name: sample for name, sample in samples.items() if name in self._config.clusters}
+        return {
+            name: sample if sample.error else self._head_files.keep_missing_topics(sample)
+            for name, sample in with_wall_times(samples, now.offset_ms).items()
+        }
+
+    def _read(
+        self, before: Manifest, samples: Mapping[str, ClusterSample], apart: Collection[str], now_ms: int
+    ) -> tuple[dict[str, ClusterSample], list[TopicRead], list[pa.Table]]:
+        """What to read of each cluster, and what has been read apart; clusters that failed then have an error."""
+        answered = {name: sample for name, sample in samples.items() if sample.error is None}
+        reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)
+        for warning in (warning for read in reads for warning in read.warnings):
+            log.warning("%s", warning)
+        tables = self._read_apart(before, reads, apart, now_ms)
+        kept = self._failing.leave_out(samples)
+        return kept, [read for read in reads if kept[read.cluster].error is None], tables
+
+    def _publish(
+        self, before: Manifest, manifest: Manifest, results: Sequence[BucketResult], listed: Mapping[str, pa.Table]
+    ) -> None:
+        """Publish a manifest with all that outlives its cycle, and ask for what the next one needs."""
+        renewed = {deletion for result in results for deletion in result.renewed_deletions}
+        manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
+        manifest = self._held_partitions.with_transactional_ids(manifest)
+        self._writer.publish(self._group_checks.with_unseen_deletions(before, manifest, listed, results))
+        self._head_files.published()
         self._log_rejects(results)
         tails: dict[str, dict[Partition, None]] = {}
         for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):

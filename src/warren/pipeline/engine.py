@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -41,6 +41,18 @@ class FlowFailed(Exception):  # noqa: N818 - says what happened
     def __init__(self, message: str, clusters: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.clusters = clusters or {}
+
+
+class Engine(Protocol):
+    """What runs the flow of a cycle: Spark, or a test without it."""
+
+    def run(
+        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
+    ) -> list[BucketResult]:
+        """Read, judge and write all buckets; gives their results in the order of the buckets."""
+
+    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
+        """Only read and decode, of one cluster; gives what `run` takes as its tables, raises FlowFailed."""
 
 
 class SparkEngine:
