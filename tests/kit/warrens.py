@@ -149,14 +149,23 @@ class WarrenRun:
         self._process = None
         return code
 
-    def left_behind(self) -> list[str]:
-        """The processes that a run has started and that are still there: drivers, JVMs, workers, watchers."""
+    def processes(self) -> list[int]:
+        """The processes that a run has started, itself among them: drivers, JVMs, workers, watchers."""
         found = []
         for folder in Path("/proc").iterdir():
             # Processes come and go while we look.
             with contextlib.suppress(OSError):
                 if folder.name.isdigit() and self._mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200])
+                    found.append(int(folder.name))
+        return found
+
+    def left_behind(self) -> list[str]:
+        """The command lines of the processes that a run has started and that are still there."""
+        found = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                line = Path(f"/proc/{pid}/cmdline").read_bytes()
+                found.append(line.replace(b"\0", b" ").decode(errors="replace")[:200])
         return found
 
     def __enter__(self) -> Self:
