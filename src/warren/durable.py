@@ -16,11 +16,18 @@ def sync(path: Path) -> None:
 
 
 def write_new(path: Path, content: bytes | memoryview) -> None:
-    """Write a file that does not exist yet and sync its content; a crash may leave a part of it."""
-    with path.open("xb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
+    """Write a file that does not exist yet and sync its content; only a crash may leave a part of it."""
+    try:
+        with path.open("xb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+    except FileExistsError:
+        raise
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        # The error of a full disk does not name the file.
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def replace_file(path: Path, content: bytes | memoryview, *, is_durable: bool = True) -> None:

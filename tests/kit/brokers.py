@@ -1,6 +1,7 @@
 """A Kafka cluster of three brokers."""
 
 import contextlib
+import json
 import tempfile
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ class KafkaTrio:
     def __init__(self) -> None:
         self._parts = contextlib.ExitStack()
         home = Path(self._parts.enter_context(tempfile.TemporaryDirectory(prefix="warren-kafka-")))
+        self._home = home
         ports = free_ports(2 * BROKERS)
         client_ports, controller_ports = ports[:BROKERS], ports[BROKERS:]
         cluster_id = f"{uuid.uuid4().hex[:21]}A"
@@ -45,6 +47,13 @@ class KafkaTrio:
     def address(self, i: int) -> str:
         """The address of broker `i`."""
         return self._brokers[i].bootstrap
+
+    @property
+    def controller(self) -> int:
+        """The broker that is the active controller, by what the brokers have stored of the last election."""
+        files = self._home.glob("*/data/__cluster_metadata-0/quorum-state")
+        newest = max((json.loads(file.read_text()) for file in files), key=lambda state: int(state["leaderEpoch"]))
+        return int(newest["leaderId"])
 
     def __enter__(self) -> Self:
         with self._parts, ThreadPoolExecutor(BROKERS) as pool:

@@ -1,6 +1,7 @@
 """Kills Warren with SIGKILL at named instants, by wrapping its methods from outside.
 
-A file in the folder of faults that has the name of an instant asks for one kill there. The folder `fault_site` on the
+A file in the folder of faults that has the name of an instant asks for one kill there; if it says `self`, only of the
+process that is there. The folder `fault_site` on the
 PYTHONPATH of a process wraps the methods of `Store` in that process and in all that it starts, Spark's Python workers
 included.
 """
@@ -29,8 +30,11 @@ def environment(faults: Path) -> dict[str, str]:
 def reach(instant: str) -> None:
     """Kill Warren, and this process of it, if somebody asked for that at this instant."""
     with contextlib.suppress(FileNotFoundError):
-        (Path(os.environ[FOLDER]) / instant).unlink()
-        os.kill(int(os.environ[DRIVER]), signal.SIGKILL)
+        request = Path(os.environ[FOLDER]) / instant
+        is_only_self = request.read_text() == "self"
+        request.unlink()
+        if not is_only_self:
+            os.kill(int(os.environ[DRIVER]), signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,8 +1,9 @@
 """The admin client of a cluster, with typed answers and a deadline for every call."""
 
+import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ READ_COMMITTED = 1
 _MAX_REQUEST_TOPICS = 100
 _MAX_REQUEST_GROUPS = 100
 _MAX_GROUPS_IN_FLIGHT = 200
+_CONTROLLER_CHECK_S = 1.0
+_CONTROLLER_TIMEOUT_S = 5.0
 
 _DEFAULTS: dict[str, str | int] = {
     # The sample reports a broker that is down once; librdkafka would log every attempt to stderr.
@@ -91,10 +94,21 @@ class Admin:
         futures: dict[str, Future[Any]] = {}
         for batch in batches(names, _MAX_REQUEST_TOPICS):
             futures |= self._client.describe_topics(TopicCollection(batch), request_timeout=_left(deadline))
+        self._follow_controller(futures.values(), deadline)
         topics = {name: self._result(future, deadline) for name, future in futures.items()}
         self._client.poll(0)
         self._last_error = ""
         return {name: _to_description(topic) for name, topic in topics.items() if topic is not None}
+
+    def _follow_controller(self, futures: Collection[Future[Any]], deadline: float) -> None:
+        """Wait for descriptions; librdkafka waits for a dead controller until a list of topics names another one."""
+        rest_s = _CONTROLLER_CHECK_S
+        while wait(futures, min(rest_s, _left(deadline))).not_done and time.monotonic() < deadline:
+            started = time.monotonic()
+            with contextlib.suppress(KafkaException):
+                self._client.list_topics(timeout=min(_CONTROLLER_TIMEOUT_S, _left(deadline)))
+            # A large cluster that is only slow is not asked without pause.
+            rest_s = max(_CONTROLLER_CHECK_S, 3 * (time.monotonic() - started))
 
     def list_offsets(self, request: OffsetRequest, isolation: int, deadline: float) -> OffsetsFuture:
         """Send a request for offsets; `to_offsets` reads the answer."""

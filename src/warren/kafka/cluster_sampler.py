@@ -171,14 +171,16 @@ class ClusterSampler:
         # Described every time, not taken from the refresh: a new cluster creates the topic with its first commit.
         described = self._admin.describe_topics(self._target.offsets_topics, deadline)
         layout = PartitionLayout.of(described)
-        latest = OffsetQuery(layout, LATEST)
+        earliest, latest = OffsetQuery(layout, EARLIEST), OffsetQuery(layout, LATEST)
         # A broker answers the requests of a connection in order, so an earlier offset is never ahead of a later one.
         receivers = [
-            OffsetQuery(layout, EARLIEST).send(self._admin, READ_UNCOMMITTED, deadline),
+            earliest.send(self._admin, READ_UNCOMMITTED, deadline),
             latest.send(self._admin, READ_COMMITTED, deadline),
             latest.send(self._admin, READ_UNCOMMITTED, deadline),
         ]
-        log_start, stable_end, end = (receive() for receive in receivers)
+        log_start = receivers[0]()
+        latest.unresponsive = earliest.unresponsive
+        stable_end, end = (receive() for receive in receivers[1:])
         is_known = (log_start != UNKNOWN) & (stable_end != UNKNOWN) & (end != UNKNOWN)
         unresponsive = latest.unresponsive | (self._topics.heads.unresponsive if self._topics else frozenset())
         ends: dict[str, dict[int, PartitionEnds]] = {name: {} for name in self._target.offsets_topics}

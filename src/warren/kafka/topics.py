@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,6 +18,8 @@ from warren.kafka.samples import Partition, Topic
 # librdkafka searches a request's list once per answer in it, so the cost grows with the square of its size. With
 # 200 partitions that is less than the round trip; one request of 5,000 partitions cost six times as much.
 _MAX_REQUEST_PARTITIONS = 200
+# When some broker has answered, the next answer may take so long: one broker that is gone must not take up a sample.
+_GRACE_S = 2.0
 _UNRESPONSIVE_GRACE_S = 0.5
 
 
@@ -103,11 +106,16 @@ class OffsetQuery:
 
         def receive() -> Ints:
             offsets = np.full(self._size, UNKNOWN, np.int64)
+            every = [answer for answers in futures for answer in answers]
+            wait(every, max(deadline - time.monotonic(), 0.0), FIRST_COMPLETED)
             for leader, answers in zip(leaders, futures, strict=True):
-                is_unresponsive = leader.leader in self.unresponsive
-                until = min(time.monotonic() + _UNRESPONSIVE_GRACE_S, deadline) if is_unresponsive else deadline
-                parts = zip(leader.requests, answers, strict=True)
-                offsets[leader.indices] = np.concatenate([to_offsets(*part, until) for part in parts])
+                grace_s = _UNRESPONSIVE_GRACE_S if leader.leader in self.unresponsive else _GRACE_S
+                found = []
+                for request, answer in zip(leader.requests, answers, strict=True):
+                    until = min(time.monotonic() + grace_s, deadline)
+                    found.append(to_offsets(request, answer, until))
+                    grace_s = grace_s if answer.done() else 0.0
+                offsets[leader.indices] = np.concatenate(found)
                 is_silent = (offsets[leader.indices] == UNKNOWN).all()
                 change = self.unresponsive.union if is_silent else self.unresponsive.difference
                 self.unresponsive = change({leader.leader})

@@ -1,5 +1,6 @@
 """The Spark session, set up for short cycles."""
 
+import logging
 import os
 import re
 import shlex
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 DEFAULTS = {
@@ -67,6 +70,8 @@ def start_session(
     with _properties_file(conf):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    if not log.isEnabledFor(logging.DEBUG):
+        _silence_failed_tasks(spark)
     return spark
 
 
@@ -103,3 +108,10 @@ def _properties_file(conf: Mapping[str, str]) -> Iterator[None]:
 def _escaped(text: str) -> str:
     """Text as a Java properties file needs it."""
     return re.sub(r"([\\:=#! ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _silence_failed_tasks(spark: SparkSession) -> None:
+    """The error of a task reaches whoever runs the query; its stack trace, at every attempt, is for debugging."""
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    for name in ("executor.Executor", "scheduler.TaskSetManager"):
+        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
