@@ -80,6 +80,7 @@ class SimulatedGroup:
     lives: list[GroupLife]
     behind: float = 0.0
     committed: int = 0
+    commits: int = 0
     next_ms: int = 0
     stamp: Callable[[int], int] | None = None
     """What an old client stamps its commits with, given the true time; None if the broker stamps them."""
@@ -220,6 +221,7 @@ class World:
         time_ms = group.stamp(self.now_ms) if group.stamp else self.now_ms + self._leader_error(group.name)
         key, value = commit_key(group.name, group.topic, 0), commit_value(group.committed, time_ms)
         self.partitions[self.homes[group.name]].records.append((key, value))
+        group.commits += 1
 
     def delete(self, name: str, *, are_tombstones_gone: bool = False) -> None:
         """The group is deleted: tombstones of its offsets and of its metadata are the last that is heard of it."""
