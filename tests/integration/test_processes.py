@@ -55,8 +55,8 @@ class Stage:
         began_ms = time.time() * 1000
 
         def is_judged_again() -> bool:
-            last = self.record.seen[-1].manifest
-            return last.now_ms > began_ms and not last.unknown_clusters()
+            last = self.record.seen[-1].manifest if self.record.seen else None
+            return last is not None and last.now_ms > began_ms and not last.unknown_clusters()
 
         wait_for(is_judged_again, f"the cycles go on:\n{self.run.log[-3000:]}")
 
@@ -92,7 +92,8 @@ def test_a_killed_jvm_is_replaced_and_said_once(stage: Stage) -> None:
 
 def test_killed_python_workers_of_spark_cost_no_commit(stage: Stage) -> None:
     for _ in range(5):
-        assert stage.kill(WORKER)
+        # Spark starts them with the next query when all are gone.
+        wait_for(lambda: stage.kill(WORKER), "there are workers")
         stage.wait_until_judged()
 
 
