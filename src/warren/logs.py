@@ -76,7 +76,9 @@ class RotatedFile(RotatingFileHandler):
         """The rotated files, newest first."""
         suffixes = (self._file.suffix, f"{self._file.suffix}.gz")
         paths = self._file.parent.glob(f"{self._file.stem}-*{self._file.suffix}*")
-        return sorted((path for path in paths if path.name.endswith(suffixes)), reverse=True)
+        # Without its suffix, a name comes before the same name with a number, which was rotated later.
+        backups = (path for path in paths if path.name.endswith(suffixes))
+        return sorted(backups, key=lambda path: path.name.partition(self._file.suffix)[0], reverse=True)
 
     def clean_up(self) -> None:
         """Remove rotated files that are too many or too old, and compress the others."""

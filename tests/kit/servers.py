@@ -162,7 +162,8 @@ class Town:
 
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
-        clusters = tuple(PlannedCluster(name, is_judged=True) for name in CLUSTERS)
+        # The times of its snapshots are far apart.
+        clusters = tuple(PlannedCluster(name, is_judged=True, max_gap_ms=86_400_000) for name in CLUSTERS)
         self.cycles = Rehearsal(root, plan(root, clusters=clusters, slots=(0, 1, 0), intervals=INTERVALS))
         self.data = root
         self._order = 0
