@@ -87,7 +87,10 @@ class Rehearsal:
         now_ms = time.time_ns() // 1_000_000
         for topic in self.topics.values():
             turn = range(self.rounds, self.rounds + rounds)
-            records = commits(range(self.groups), turn, 500, offsets_partitions, now_ms - rounds * 10_000)
+            # Cycles follow each other at once, so commits are made just before they are read.
+            every_ms = 10_000 if rounds > 1 else 100
+            start_ms = now_ms - rounds * every_ms
+            records = commits(range(self.groups), turn, 500, offsets_partitions, start_ms, every_ms)
             produce(self.bootstrap, topic, records)
         self.rounds += rounds
 

@@ -71,17 +71,18 @@ def produce(bootstrap: str, topic: str, records: Iterator[tuple[int, bytes, byte
 
 
 def commits(
-    groups: range, rounds: range, step: int, offsets_partitions: int, from_ms: int | None = None
+    groups: range, rounds: range, step: int, offsets_partitions: int, from_ms: int | None = None, every_ms: int = 10_000
 ) -> Iterator[tuple[int, bytes, bytes]]:
-    """`rounds` commits of every partition of the groups, about 10 s apart and about `step` further on each time."""
+    """`rounds` commits of every partition of the groups, `every_ms` apart and about `step` further on each time."""
     keys = [
         (g % offsets_partitions, commit_key(g, p), base_offset(g, p), (g * 31 + p * 17) % 9_000)
         for g in groups
         for p in range(PARTITIONS_PER_GROUP)
     ]
-    start = from_ms if from_ms is not None else time.time_ns() // 1_000_000 - len(rounds) * 10_000
+    start = from_ms if from_ms is not None else time.time_ns() // 1_000_000 - len(rounds) * every_ms
     for number, done in enumerate(rounds):
         for partition, key, base, late in keys:
             chance = (base + late * 7_919 + done * 104_729) % 997
             offset = base + done * step + chance * step // 1_000
-            yield partition, key, commit_value(offset, start + number * 10_000 + late + chance)
+            after_ms = number * every_ms + (late + chance) * every_ms // 10_000
+            yield partition, key, commit_value(offset, start + after_ms)

@@ -123,7 +123,7 @@ def _keep_needed(commits: pa.Table, plan: CyclePlan) -> pa.Table:
     keys = to_array(commits["key"])
     code = to_ints(commits["source"]) * len(keys.dictionary) + to_ints(keys.indices)
     is_needed = keep_needed(
-        _with_logs(code, to_ints(commits["log"])),
+        _with_logs(code, to_codes(commits["log"])),
         to_ints(commits["order"]),
         to_ints(commits["time_ms"]),
         to_bools(commits["is_tombstone"]),
@@ -133,14 +133,14 @@ def _keep_needed(commits: pa.Table, plan: CyclePlan) -> pa.Table:
     return commits if is_needed.all() else commits.filter(pa.array(is_needed))
 
 
-def _with_logs(code: Ints, log: Ints) -> Ints:
+def _with_logs(code: Ints, log: Codes) -> Ints:
     """Codes of (key, log) from codes of keys; the same codes if, as usual, each key has been written to one log."""
-    log_of_key = np.zeros(int(code.max()) + 1, dtype=np.int64)
+    log_of_key = np.zeros(int(code.max()) + 1, dtype=np.int32)
     log_of_key[code] = log
     return code if (log_of_key[code] == log).all() else codes_by_log(code, log)
 
 
-def codes_by_log(code: Ints, log: Ints) -> Ints:
+def codes_by_log(code: Ints, log: Codes) -> Ints:
     """Codes of (code, log): the orders of different logs cannot be compared."""
     return np.asarray(np.unique(code * (int(log.max(initial=0)) + 1) + log, return_inverse=True)[1])
 

@@ -65,7 +65,7 @@ def _to_owners(raw: pa.Table, plan: CyclePlan) -> Tables:
     """
     keys = to_array(raw["key"]).dictionary_encode()
     index, source, order = to_ints(keys.indices), to_ints(raw["source"]), to_ints(raw["offset"])
-    log = record_logs(raw, plan).astype(np.int64)
+    log = record_logs(raw, plan)
     decoded, names = decode_keys(keys.dictionary), decode_group_names(keys.dictionary)
     is_newest = keep_newest(codes_by_log(source * len(keys.dictionary) + index, log), order, 1)
     is_group = decoded.kind[index] == RecordKind.GROUP
@@ -118,7 +118,7 @@ def _decode_in_parts(values: pa.ChunkedArray) -> GroupValues:
     )
 
 
-def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: Ints) -> pa.Table:
+def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: Codes) -> pa.Table:
     columns = {
         "cluster": cluster,
         "group": group.dictionary_encode(),
@@ -127,7 +127,7 @@ def _group_tombstones(cluster: Codes, group: pa.StringArray, order: Ints, log: I
         "offset": np.zeros(len(group), dtype=np.int64),
         "time_ms": np.zeros(len(group), dtype=np.int64),
         "order": order,
-        "log": log.astype(np.int32),
+        "log": log,
         "is_tombstone": np.ones(len(group), dtype=np.bool_),
     }
     return pa.table(columns, schema=COMMITS)
