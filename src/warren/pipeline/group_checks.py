@@ -8,7 +8,6 @@ is short, because a right is missing or a partition of the offsets topic has no 
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from msgspec import structs
 from warren.config import Config
 from warren.errors import ClusterError
 from warren.kafka.samples import ClusterSample
+from warren.pipeline.background import in_background
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.plan import PlannedCluster
 from warren.snapshot.manifest import Manifest
@@ -30,6 +30,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 """The brokers' own offsets topic: they know no groups of any other."""
 LONG_GAP_MS = 3_600_000
 RETRY_MS = 3_600_000
+THREAD = "check for deleted groups"
 
 ListGroups = Callable[[str], Sequence[str]]
 """Lists the groups of a cluster."""
@@ -69,12 +70,14 @@ class GroupChecks:
                 self._running.pop(cluster, None)
             check = self._running.get(cluster)
             if check is None and self._is_due(before, cluster, now_ms):
-                self._running[cluster] = _Check(now_ms, _in_background(self.list_groups, cluster))
+                self._running[cluster] = _Check(now_ms, in_background(THREAD, self.list_groups, cluster))
             elif check is not None and check.answer.done():
                 try:
                     tables[cluster] = _to_table(check)
-                except ClusterError as error:
-                    log.warning("%s: the check for deleted groups failed, next try in an hour: %s", cluster, error)
+                except Exception as error:
+                    is_expected = isinstance(error, ClusterError)
+                    message = "%s: the check for deleted groups failed, next try in an hour: %s"
+                    log.warning(message, cluster, error, exc_info=not is_expected)
                     del self._running[cluster]
                     self._failed_ms[cluster] = now_ms
         return tables
@@ -110,7 +113,7 @@ class GroupChecks:
             check.known = _known(check)
             check.asked = frozenset(name for r in results for own, name in r.unlisted_groups if own == cluster)
             if check.asked:
-                check.answer = _in_background(self.find_without_offsets, cluster, sorted(check.asked))
+                check.answer = in_background(THREAD, self.find_without_offsets, cluster, sorted(check.asked))
                 continue
             del self._running[cluster]
             self._checked_ms[cluster] = now_ms
@@ -151,20 +154,3 @@ def _to_table(check: _Check) -> pa.Table:
     return pa.table(
         {"group": pa.array([*known, *deleted], pa.string()), "is_deleted": pa.array(is_deleted, pa.bool_())}
     )
-
-
-def _in_background(call: Callable[..., Sequence[str]], *arguments: object) -> Future[Sequence[str]]:
-    future: Future[Sequence[str]] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call(*arguments))
-        except ClusterError as error:
-            future.set_exception(error)
-        except Exception as error:
-            log.exception("a check for deleted groups")
-            future.set_exception(ClusterError(str(error)))
-
-    # A daemon, because a stop of Warren must not wait for brokers.
-    threading.Thread(target=run, name="check for deleted groups", daemon=True).start()
-    return future

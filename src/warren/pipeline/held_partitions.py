@@ -1,7 +1,6 @@
 """Names the transactions that hold back offsets partitions; brokers are asked beside the cycle."""
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from msgspec import structs
 
 from warren.domain.offsets_logs import UNSEEN_MS
 from warren.kafka.samples import Partition
+from warren.pipeline.background import in_background
 from warren.snapshot.manifest import ClusterState, Manifest
 
 log = logging.getLogger(__name__)
@@ -53,9 +53,16 @@ class HeldPartitions:
                 clusters[name] = _with_ids(name, state, ids)
                 unnamed = {at: stable_end for at, stable_end in unnamed.items() if at not in ids}
             if unnamed and _is_due(question, manifest.steady_ms):
-                answer = _in_background(self.find, name, unnamed)
+                answer = in_background("search for open transactions", self._search, name, unnamed)
                 self._questions[name] = _Question(manifest.steady_ms, unnamed, answer)
         return structs.replace(manifest, clusters=clusters)
+
+    def _search(self, cluster: str, stable_ends: Mapping[Partition, int]) -> Mapping[Partition, str]:
+        try:
+            return self.find(cluster, stable_ends)
+        except Exception:
+            log.exception("%s: a search for open transactions", cluster)
+            return {}
 
 
 def _unnamed(state: ClusterState, now_ms: int) -> dict[Partition, int]:
@@ -82,20 +89,3 @@ def _with_ids(cluster: str, state: ClusterState, ids: Mapping[Partition, str]) -
 
 def _is_due(question: _Question | None, steady_ms: int) -> bool:
     return question is None or (question.answer.done() and steady_ms - question.asked_ms >= ASK_EVERY_MS)
-
-
-def _in_background(
-    find: FindTransactionalIds, cluster: str, stable_ends: Mapping[Partition, int]
-) -> Future[Mapping[Partition, str]]:
-    answer: Future[Mapping[Partition, str]] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(find(cluster, stable_ends))
-        except Exception:
-            log.exception("%s: a search for open transactions", cluster)
-            answer.set_result({})
-
-    # A daemon, because a stop of Warren must not wait for brokers.
-    threading.Thread(target=run, name="search for open transactions", daemon=True).start()
-    return answer
