@@ -26,7 +26,7 @@ test: $(INSTALLED) $(DASHBOARD) ## run the tests, those that watch Warrens in re
 	@mkdir -p build
 	@$(PYTEST) -p no:cacheprovider tests/integration > build/integration.txt 2>&1 & watching=$$!; \
 	trap 'kill $$watching' INT TERM; \
-	nice -n 19 $(PYTEST) --ignore=tests/integration; rest=$$?; \
+	nice -n 19 $(PYTEST) --ignore=tests/integration -n 2 --dist loadfile; rest=$$?; \
 	echo "waiting for tests/integration (build/integration.txt)"; wait $$watching; watched=$$?; \
 	cat build/integration.txt; exit $$((rest + watched))
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import SparkEngine
-from warren.sinks.process import sinks
+from warren.sinks.process import Sinks
 from warren.snapshot.store import Store
 from warren.spark.session import start_session
 from warren.spark.supervised import SupervisedSpark
@@ -121,7 +121,7 @@ class Judging:
         load = []
         for _ in range(TURNS):
             without += [self.cycle_s() for _ in range(CYCLES)][1:]
-            with sinks(replace(self._config, sinks={sink.name: sink})):
+            with closing(Sinks(replace(self._config, sinks={sink.name: sink}))):
                 with_it += [self.cycle_s() for _ in range(CYCLES)][1:]
             load.append(os.getloadavg()[0])
         status = read_status(data_dir, sink.name)

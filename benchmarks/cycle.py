@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from benchmarks.conditions import peak_mib, show, workers_mib
+from benchmarks.conditions import cpu_s, peak_mib, show, workers_cpu_s, workers_mib
 from benchmarks.load import (
     PARTITIONS_PER_GROUP,
     base_offset,
@@ -156,14 +156,17 @@ def measure(
             lambda: looked,
             lambda _: None,
         )
+        jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        used_s = 0.0
         rehearsal.commit(INTERVALS)
         for number in range(cycles + WARM_UP):
             looked = rehearsal.with_heads(watch.sample(SAMPLE_TIMEOUT_S))
+            before_s = cpu_s(jvm) + workers_cpu_s() + time.process_time()
             manifest = runner.run_once()
             if number >= WARM_UP:
                 taken.append({**manifest.cycle_ms, "all": sum(runner.timing.values())})
+                used_s += cpu_s(jvm) + workers_cpu_s() + time.process_time() - before_s
             rehearsal.commit(1)
-    jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     shutil.rmtree(folder / "data")
     return {
         "partitions": partitions,
@@ -171,6 +174,7 @@ def measure(
         "commits_read": partitions,
         "cycle_s": round(statistics.median(t["all"] for t in taken) / 1000, 2),
         "best_s": round(min(t["all"] for t in taken) / 1000, 2),
+        "cpu_s": round(used_s / cycles, 2),
         "judged": sum(bucket.partition_rows for bucket in runner.manifest.buckets),
         "state_mb": round(sum(f.size for b in runner.manifest.buckets for f in (b.partitions, b.groups)) / 1e6, 1),
         "jvm_mib": peak_mib(jvm),

@@ -14,10 +14,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.conditions import cpu_s, show
-from warren.app import SAMPLE_TIMEOUT_S, SamplePrefetch
+from warren.app import SAMPLE_TIMEOUT_S
+from warren.config.kafka import Connection
 from warren.demo.broker import Kafka
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample, SamplingTarget
+from warren.pipeline.sample_prefetch import SamplePrefetch
 
 TOPIC_WIDTH = 100
 TRIGGER_S = 2.0
@@ -47,7 +49,7 @@ def main() -> None:
 def measure(bootstrap: str, partitions: int, samples: int) -> dict[str, object]:
     """Sample repeatedly as `warren run` does: started early enough to be done when the cycle is due."""
     took, waited = [], []
-    with ClusterSamplers([SamplingTarget("bench", {"bootstrap.servers": bootstrap})], 1) as samplers:
+    with ClusterSamplers([SamplingTarget("bench", Connection((bootstrap,)))], 1) as samplers:
 
         def sample() -> ClusterSample:
             began = time.monotonic()
@@ -60,7 +62,7 @@ def measure(bootstrap: str, partitions: int, samples: int) -> dict[str, object]:
         took.clear()
         (process,) = (child.pid or 0 for child in multiprocessing.active_children())
         used = cpu_s(process)
-        ahead = SamplePrefetch(lambda: {"bench": sample()})
+        ahead = SamplePrefetch(lambda _: sample(), lambda: ["bench"])
         for _ in range(samples):
             due = time.monotonic() + TRIGGER_S
             ahead.prepare(due)

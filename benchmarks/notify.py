@@ -6,7 +6,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from benchmarks.conditions import show
 from tests.kit.incidents import OK, STALL, START, IncidentScene
 from tests.kit.receivers import receiving
 from warren.config import Cluster, Config, Consumer, Notifier
+from warren.config.kafka import Connection
 from warren.demo.broker import Kafka
 from warren.domain.status import Status
 from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.routing import NotificationRouter
 from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.replicated import ReplicatedStore
-from warren.notify.notifiers import delivering
+from warren.notify.notifiers import NotifierDeliveries
 
 GROUPS, PARTITIONS = 10_000, 20
 NOTIFICATIONS = 1_000
@@ -45,7 +46,7 @@ def _process_all(kafka: Kafka, *, is_replicated: bool, storm: int) -> dict[str, 
     with _scene() as scene:
         if is_replicated:
             scene.incident_store.close()
-            changelog = Changelog({"bootstrap.servers": kafka.bootstrap}, f"incidents-{storm}")
+            changelog = Changelog(Connection((kafka.bootstrap,)), f"incidents-{storm}")
             scene.incident_store = ReplicatedStore(scene.root, changelog)
             scene.incident_store.take_over()
         scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, NotificationRouter([hook]))
@@ -78,8 +79,9 @@ def _deliver_all() -> dict[str, object]:
         config = Config(
             {"one": Cluster("one", servers)}, {"one": Consumer("one", "one", servers)}, notifiers={"hook": hook}
         )
-        with delivering(config, scene.incident_store) as (router, wake):
-            scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, router, wake)
+        with closing(NotifierDeliveries(scene.incident_store)) as deliveries:
+            router = deliveries.configure(config)
+            scene.pipeline = IncidentPipeline(scene.incident_store, scene.store, 30, router, deliveries.wake)
             groups = {("one", f"group-{n}"): [(STALL, n)] for n in range(NOTIFICATIONS)}
             scene.pipeline.process(scene.manifest(START, groups))
 

@@ -16,6 +16,7 @@ from benchmarks.conditions import cpu_s, show
 from benchmarks.snapshots import record
 from tests.kit.sink_workers import deliver_next, sample
 from tests.kit.stores import ELASTICSEARCH, OPENSEARCH, InfluxDb, SearchServer
+from warren.config.kafka import Connection
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, OpenSearchSink, Sink
 from warren.delivery.sink_status import read_status, sink_folder
 from warren.demo.broker import Kafka
@@ -62,7 +63,7 @@ def _kafka(parts: ExitStack) -> tuple[Sink, Writer]:
     kafka = parts.enter_context(Kafka())
     create_topics(kafka.bootstrap, {"lag": 4})
     sink = KafkaSink("kafka", topic="lag")
-    return sink, KafkaWriter(sink, {"bootstrap.servers": kafka.bootstrap})
+    return sink, KafkaWriter(sink, Connection((kafka.bootstrap,)))
 
 
 def _measured(root: Path, begin: Callable[[ExitStack], tuple[Sink, Writer]], now_ms: int) -> dict[str, object]:

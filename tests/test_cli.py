@@ -28,11 +28,11 @@ def test_help_shows_every_command_and_examples(capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     assert ended.value.code == 0
     assert EXAMPLES in out
-    for command in ("run", "check", "groups", "group", "evaluate", "demo"):
+    for command in ("run", "check", "groups", "group", "reload", "evaluate", "demo"):
         assert f"\n    {command} " in out
 
 
-@pytest.mark.parametrize("command", ["run", "check", "groups", "group", "evaluate", "demo"])
+@pytest.mark.parametrize("command", ["run", "check", "groups", "group", "reload", "evaluate", "demo"])
 def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
@@ -42,7 +42,18 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
 
 def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    for command in ("_run", "_serve", "_check", "_groups", "_group", "_history", "_notify", "_evaluate", "_demo"):
+    for command in (
+        "_run",
+        "_serve",
+        "_check",
+        "_groups",
+        "_group",
+        "_history",
+        "_notify",
+        "_reload",
+        "_evaluate",
+        "_demo",
+    ):
 
         def note(_: object, command: str = command) -> int:
             ran.append(command)
@@ -52,7 +63,7 @@ def test_the_examples_are_commands_that_parse(monkeypatch: pytest.MonkeyPatch) -
     examples = [shlex.split(line.split("  ")[1])[1:] for line in EXAMPLES.splitlines()[1:]]
     assert [main(arguments) for arguments in examples] == [0] * len(examples)
     assert main(["--config-dir", "/etc/burrow"]) == 0
-    last = ["_notify", "_evaluate", "_run"]
+    last = ["_reload", "_notify", "_evaluate", "_run"]
     assert ran == ["_demo", "_check", "_run", "_serve", "_groups", "_group", "_history", *last]
 
 

@@ -28,6 +28,8 @@ export interface ClientProfileConfig {
   iam?: IamConfig
   "dial-timeout"?: number | null
   "read-timeout"?: number | null
+  librdkafka?: Record<string, string>
+  java?: Record<string, string>
 }
 
 export interface ClusterConfig {
@@ -400,6 +402,7 @@ export interface Overview {
   changed: ChangedGroup[]
   notifying: LeadershipSummary
   sinks: SinkSummary[]
+  configuration: Reload | null
 }
 
 /** A partition with the reason of its status. */
@@ -456,6 +459,21 @@ export interface PartitionWindow {
   "current-lag": number
 }
 
+/** The last attempt to read the configuration; if it has mistakes, the one from before is in use. */
+export interface Reload {
+  /** Milliseconds since 1970 */
+  at: number
+  /** When the configuration in use was read */
+  applied_at: number
+  /** Why it was not applied; empty if it was */
+  mistakes: string[]
+  warnings: string[]
+  /** The sections that were added, removed or changed */
+  changed: string[]
+  /** What the file says but is not in use yet */
+  needs_restart: string[]
+}
+
 /** The path that was requested and the host that answers. */
 export interface RequestInfo {
   url: string
@@ -467,6 +485,10 @@ export interface SaslConfig {
   "handshake-first": boolean
   username: string
   mechanism?: string | null
+  "client-id"?: string | null
+  "token-endpoint-url"?: string | null
+  "token-endpoint-cafile"?: string
+  scope?: string | null
 }
 
 /** A silence to be made; it has either `hours` or `until`. */

@@ -5,26 +5,27 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 
 from warren.config import Config
+from warren.config.findings import Findings
 from warren.errors import WarrenError
 from warren.history.files import rename_former_folder
 from warren.history.write import HistoryWriter
-from warren.java import SPARK_CONNECTOR, fetch_jars, java_home
-from warren.kafka.options import to_librdkafka
+from warren.java import java_home, spark_jars
 from warren.kafka.sampler import ClusterSamplers
-from warren.kafka.samples import ClusterSample, SamplingTarget
+from warren.kafka.samples import SamplingTarget
 from warren.logs import set_level
 from warren.notify.leadership import Leadership
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import FlowFailed, SparkEngine
 from warren.pipeline.group_checks import GroupChecks, checked_clusters
 from warren.pipeline.held_partitions import HeldPartitions
-from warren.sinks.process import sinks
+from warren.pipeline.sample_prefetch import SamplePrefetch
+from warren.reload import ReadConfig, Reloads
+from warren.sinks.process import Sinks
 from warren.snapshot.follower import SnapshotFollower
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
@@ -38,33 +39,52 @@ log = logging.getLogger(__name__)
 
 COMMITTED_TIMEOUT_S = 60.0
 SAMPLE_TIMEOUT_S = 10.0
+RELOAD_POLL_S = 0.25
 PATIENCE_TRIGGERS = 30
 """How many triggers a cycle of Spark may take, if that is longer than its usual patience."""
 
 
 @contextlib.contextmanager
-def running(config: Config) -> Iterator["Warren"]:
-    """Start all parts of a Warren; they are stopped in reverse order when the block is left."""
-    with contextlib.ExitStack() as parts:
-        samplers = ClusterSamplers(targets(config), min(len(config.clusters), os.cpu_count() or 1))
-        parts.callback(samplers.close)
-        prefetch = SamplePrefetch(lambda: samplers.sample(SAMPLE_TIMEOUT_S))
-        parts.callback(prefetch.close)
-        web = WebServer(config)
-        parts.callback(web.close)
-        pipeline = config.pipeline
-        jars, java = fetch_jars(SPARK_CONNECTOR), java_home()
-        spark = SupervisedSpark(
-            lambda: start_session(pipeline.master, jars, java, pipeline.driver_memory, pipeline.spark_conf),
-            max(PATIENCE_S, PATIENCE_TRIGGERS * pipeline.trigger),
+def running(config: Config, read: ReadConfig | None = None) -> Iterator["Warren"]:
+    """Start all parts of a Warren; they are stopped in reverse order when the block is left.
+
+    `read` reads the configuration again for a reload; without it a reload finds the configuration unchanged.
+    """
+    with contextlib.ExitStack() as stack:
+        parts = Parts(config, stack)
+        read = read or (lambda: (config, Findings(Path())))
+        reloads = Reloads(config, read, parts.configure)
+        yield Warren(parts.cycles, parts.prefetch, parts.web.urls(), parts.followers, reloads)
+
+
+class Parts:
+    """All parts of a Warren, in the order of their start."""
+
+    def __init__(self, config: Config, stack: contextlib.ExitStack) -> None:
+        self._config = config
+        self._stack = stack
+        self._targets = targets(config)
+        samplers = self._samplers = ClusterSamplers(self._targets, os.cpu_count() or 1)
+        stack.callback(samplers.close)
+        self.prefetch = SamplePrefetch(
+            lambda cluster: samplers.sample(SAMPLE_TIMEOUT_S, [cluster])[cluster], lambda: samplers.clusters
         )
-        parts.callback(spark.stop)
-        store = Store(pipeline.data_dir)
-        cycles = Cycles(
+        stack.callback(self.prefetch.close)
+        self.web = WebServer(config)
+        stack.callback(self.web.close)
+        pipeline = config.pipeline
+        jars, java = spark_jars(with_msk=config.uses_iam), java_home()
+        self._spark = SupervisedSpark(
+            lambda: start_session(pipeline.master, jars, java, pipeline.driver_memory, pipeline.spark_conf),
+            _patience_s(config),
+        )
+        stack.callback(self._spark.stop)
+        self._store = Store(pipeline.data_dir)
+        self.cycles = Cycles(
             config,
-            SparkEngine(config, spark),
-            store,
-            prefetch.take,
+            SparkEngine(config, self._spark),
+            self._store,
+            self.prefetch.take,
             lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),
             samplers.verify_tails,
             on_level=set_level,
@@ -73,25 +93,57 @@ def running(config: Config) -> Iterator["Warren"]:
                 lambda cluster: samplers.groups(cluster, COMMITTED_TIMEOUT_S),
                 lambda cluster, groups: samplers.groups_without_offsets(cluster, groups, COMMITTED_TIMEOUT_S),
             ),
-            held_partitions=HeldPartitions(partial(find_transactional_ids, config)),
+            held_partitions=HeldPartitions(
+                lambda cluster, stable_ends: find_transactional_ids(self._config, cluster, stable_ends)
+            ),
         )
-        followers: list[SnapshotFollower] = []
+        self.followers: list[SnapshotFollower] = []
+        rename_former_folder(self._store.root)
+        self._history = HistoryWriter(self._store.root, pipeline.history_days, pipeline.history_step)
+        self._follow("history", self._history.follow)
+        self._sinks = stack.enter_context(contextlib.closing(Sinks(config)))
+        leadership = Leadership(config, self._store, self.cycles.manifest.epoch)
+        self._leadership = stack.enter_context(contextlib.closing(leadership))
+        self._follow("incidents", leadership.process)
 
-        def follow(name: str, take: Callable[[Manifest], None]) -> None:
-            # Older snapshots were taken by the Warren that published them.
-            after = cycles.manifest.sequence
-            followers.append(SnapshotFollower(name, store, lambda snapshot: take(snapshot.manifest), after=after))
-            followers[-1].start()
-            parts.callback(followers[-1].close)
+    def _follow(self, name: str, take: Callable[[Manifest], None]) -> None:
+        # Older snapshots were taken by the Warren that published them.
+        after = self.cycles.manifest.sequence
+        follower = SnapshotFollower(name, self._store, lambda snapshot: take(snapshot.manifest), after=after)
+        self.followers.append(follower)
+        follower.start()
+        self._stack.callback(follower.close)
 
-        rename_former_folder(store.root)
-        if pipeline.history_days:
-            history = HistoryWriter(store.root, pipeline.history_days, pipeline.history_step)
-            follow("history", history.follow)
-        parts.enter_context(sinks(config))
-        leadership = parts.enter_context(contextlib.closing(Leadership(config, store, cycles.manifest.epoch)))
-        follow("incidents", leadership.process)
-        yield Warren(cycles, prefetch, web.urls(), followers)
+    def configure(self, config: Config) -> None:
+        """Change all parts to another configuration, between two cycles.
+
+        A WarrenError says that a cluster or the web server cannot be configured so; then nothing has changed. Any other
+        error comes later, when something has.
+        """
+        new_targets = targets(config)
+        self.web.configure(config)
+        try:
+            self._configure_pipeline(config, new_targets)
+        except WarrenError as error:
+            raise RuntimeError(str(error)) from error
+
+    def _configure_pipeline(self, config: Config, new_targets: list[SamplingTarget]) -> None:
+        if config.logging.level != self._config.logging.level:
+            set_level(config.logging.level)
+        if new_targets != self._targets:
+            self.prefetch.discard()
+            self._samplers.change(new_targets)
+            self._targets = new_targets
+        self._config = config
+        self._spark.set_patience(_patience_s(config))
+        self.cycles.configure(config, SparkEngine(config, self._spark))
+        self._history.configure(config.pipeline.history_days, config.pipeline.history_step)
+        self._sinks.configure(config)
+        self._leadership.configure(config)
+
+
+def _patience_s(config: Config) -> float:
+    return max(PATIENCE_S, PATIENCE_TRIGGERS * config.pipeline.trigger)
 
 
 def targets(config: Config) -> list[SamplingTarget]:
@@ -100,44 +152,12 @@ def targets(config: Config) -> list[SamplingTarget]:
     return [
         SamplingTarget(
             name,
-            to_librdkafka(cluster, config.profile_of(cluster)),
+            config.connection_of(cluster),
             tuple(sorted(topic for owner, topic in topics if owner == name)),
             cluster.topic_refresh,
         )
         for name, cluster in config.clusters.items()
     ]
-
-
-class SamplePrefetch:
-    """Samples the heads before the next cycle is due, so that the cycle does not wait for 100,000 of them."""
-
-    def __init__(self, sample: Callable[[], Mapping[str, ClusterSample]]) -> None:
-        self._sample = sample
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="prefetch of samples")
-        self._duration_s = 0.0
-        self._next: Future[Mapping[str, ClusterSample]] | None = None
-        self._is_closed = threading.Event()
-
-    def prepare(self, due: float) -> None:
-        """Start sampling in time to be done when the monotonic clock shows `due`."""
-        self._next = self._pool.submit(self._sample_at, due - 1.2 * self._duration_s)
-
-    def take(self) -> Mapping[str, ClusterSample]:
-        """The samples that were prepared; if there are none, new ones."""
-        prepared, self._next = self._next, None
-        return prepared.result() if prepared else self._sample_at(0.0)
-
-    def _sample_at(self, start: float) -> Mapping[str, ClusterSample]:
-        self._is_closed.wait(max(start - time.monotonic(), 0.0))
-        started = time.monotonic()
-        samples = self._sample()
-        self._duration_s = time.monotonic() - started
-        return samples
-
-    def close(self) -> None:
-        """Stop waiting; sampling under way ends by its own timeout."""
-        self._is_closed.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True)
@@ -148,6 +168,7 @@ class Warren:
     prefetch: SamplePrefetch
     urls: Sequence[str]
     followers: Sequence[SnapshotFollower]
+    reloads: Reloads
 
     def run(self, stop: threading.Event, on_cycle: Callable[[Manifest], None] | None = None) -> None:
         """Run a cycle every trigger until `stop` is set; one that fails is logged and run again at the next trigger."""
@@ -172,11 +193,15 @@ class Warren:
                     follower.wake()
                 if on_cycle:
                     on_cycle(manifest)
+            self.reloads.run_if_asked()
             # What is behind goes on at once, but never from one failure to the next.
-            is_behind = manifest is not None and not manifest.is_ready
+            is_behind = manifest is not None and not manifest.is_ready and not self.cycles.has_late_clusters
             due = time.monotonic() if is_behind else max(due + self.cycles.trigger_s, time.monotonic())
             self.prefetch.prepare(due)
-            stop.wait(max(due - time.monotonic(), 0.0))
+            while not stop.wait(min(max(due - time.monotonic(), 0.0), RELOAD_POLL_S)) and time.monotonic() < due:
+                if self.reloads.run_if_asked():
+                    due = min(due, time.monotonic() + self.cycles.trigger_s)
+                    self.prefetch.prepare(due)
 
 
 def _log_failure(error: Exception, last: Exception | None) -> None:

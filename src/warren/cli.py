@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from warren.errors import NoSnapshot, WarrenError
 
 if TYPE_CHECKING:
     from warren.config import Config
+    from warren.config.findings import Findings
 
 EXIT_AFTER_S = 8.0
 """How long a stop waits for the cycle under way; one that has not published its manifest leaves no trace."""
@@ -28,6 +30,7 @@ EXAMPLES = """examples:
   warren groups --status ERR               the groups with status ERR, most severe first
   warren group local orders                one group with its partitions and reasons
   warren history "SELECT * FROM groups"    query the history in SQL
+  warren reload                            let the running Warren read burrow.toml again
   warren notify test hook                  send a sample notification to [notifier.hook]
   warren evaluate windows.jsonl            judge windows from a file
 """
@@ -103,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     history.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: table")
     history.add_argument("--output", type=Path, metavar="DIR", help="write all rows to DIR as Parquet instead")
 
+    reload = _command(commands, "reload", "let a running `warren run` read its configuration again", _reload)
+    reload.add_argument("--data-dir", type=Path, help="the data directory of that run; default: that of burrow.toml")
+
     notify = _command(commands, "notify", "send a sample notification", _notify)
     notify.add_argument("what", choices=("test",), help="send a made-up incident, and with send-close also its end")
     notify.add_argument("name", help="the NAME of a [notifier.NAME] section")
@@ -134,14 +140,31 @@ def _command(
     return parser
 
 
-def _check(options: argparse.Namespace) -> int:
-    from warren.config import read
-    from warren.config.summary import summary, verdict
+def _read(options: argparse.Namespace) -> "tuple[Config | None, Findings]":
+    """The configuration with its templates and client options checked; None if it has mistakes."""
+    from warren.kafka.option_check import check_options
     from warren.notify.notifiers import check_templates
 
-    config, findings = read(options.config_dir)
+    config, findings = _read_file(options)
     if config is not None:
         check_templates(config, findings)
+        check_options(config, findings)
+    return None if findings.mistakes else config, findings
+
+
+def _read_file(options: argparse.Namespace) -> "tuple[Config | None, Findings]":
+    from warren.config import read
+
+    config, findings = read(options.config_dir)
+    if config is not None and options.log_level:
+        config = replace(config, logging=replace(config.logging, level=options.log_level))
+    return config, findings
+
+
+def _check(options: argparse.Namespace) -> int:
+    from warren.config.summary import summary, verdict
+
+    config, findings = _read(options)
     for kind, lines in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
         for line in lines:
             print(f"{kind}: {line}")
@@ -154,13 +177,13 @@ def _check(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> "Config":
     """The checked configuration; logging is set up as it says."""
-    from warren.config import Config, read
+    from warren.config import Config
     from warren.config.load import accepted
     from warren.daemon import redirect_output
     from warren.logs import set_up_logging
 
-    read_config, findings = read(options.config_dir)
-    settings = read_config or Config({}, {})
+    config, findings = _read_file(options)
+    settings = config or Config({}, {})
     try:
         if settings.general.stdout_logfile:
             redirect_output(settings.general.stdout_logfile)
@@ -170,24 +193,27 @@ def _settings(options: argparse.Namespace) -> "Config":
             f"cannot write the log: {error.filename}: {error.strerror}; see [logging] filename and "
             "[general] stdout-logfile"
         ) from error
-    return accepted(read_config, findings)
+    return accepted(config, findings)
 
 
 def _serve(options: argparse.Namespace) -> None:
+    from warren.config.load import accepted
     from warren.web.server import serve_alone
 
-    serve_alone(_settings(options))
+    serve_alone(_settings(options), read=lambda: accepted(*_read_file(options)))
 
 
 def _run(options: argparse.Namespace) -> None:
     from warren.app import running
     from warren.config import General
     from warren.daemon import pid_file
+    from warren.kafka.option_check import refuse_bad_options
     from warren.notify.notifiers import refuse_bad_templates
 
     config = _settings(options)
+    refuse_bad_options(config)
     refuse_bad_templates(config)
-    stop = threading.Event()
+    stop, hangups = threading.Event(), list[object]()
 
     def ask_to_stop(*_: object) -> None:
         stop.set()
@@ -197,9 +223,23 @@ def _run(options: argparse.Namespace) -> None:
 
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, ask_to_stop)
+    # Until there is something to reload it is only noted; by default it would end the process.
+    signal.signal(signal.SIGHUP, lambda *_: hangups.append(None))
     is_configured = config.general.pidfile != General().pidfile
-    with pid_file(config.general.pidfile, is_configured=is_configured), running(config) as warren:
+    pid = pid_file(config.general.pidfile, is_configured=is_configured)
+    with pid, running(config, lambda: _read(options)) as warren:
+        signal.signal(signal.SIGHUP, warren.reloads.signal)
+        if hangups:
+            warren.reloads.signal()
         warren.run(stop)
+
+
+def _reload(options: argparse.Namespace) -> int:
+    from warren.report import reload
+
+    is_reloaded, lines = reload(_data_dir(options))
+    print(*lines, sep="\n")
+    return 0 if is_reloaded else 1
 
 
 def _data_dir(options: argparse.Namespace) -> Path:

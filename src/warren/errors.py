@@ -10,11 +10,13 @@ WarrenError
 │   │   └── UnknownFormat  a manifest was written by another version of Warren
 │   └── Fenced           another Warren has taken over the data directory
 ├── ClusterError         a Kafka cluster did not answer, or refused
+│   └── MissingRightError  Warren's user lacks a right on a topic
 ├── ReplicationError     the replicated store of incidents could not be read or written
 ├── RequestError         an HTTP request is not valid, or asks for what is not there
 ├── RefusedError         a server will never accept a request: do not send it again
 │   └── SlackError       Slack answered with an error code (notify/senders/slack.py)
 ├── BusyError            a server may accept a request later: send it again
+│   └── SecretError      the file of a secret, certificate or key cannot be used now
 └── DemoError            the demo's own Kafka or its consumers did not start
 
 Errors that never leave their own module are declared there.
@@ -71,6 +73,10 @@ class ClusterError(WarrenError):
     """A Kafka cluster did not answer, or refused."""
 
 
+class MissingRightError(ClusterError):
+    """Warren's user lacks a right on a topic."""
+
+
 class ReplicationError(WarrenError):
     """The replicated store of incidents could not be read or written; it is read again before anything else."""
 
@@ -97,3 +103,7 @@ class BusyError(WarrenError):
     def __init__(self, message: str, wait_s: float = 0.0) -> None:
         super().__init__(message)
         self.wait_s = wait_s
+
+
+class SecretError(BusyError):
+    """The file of a secret, certificate or key cannot be used now; the message never quotes the file."""

@@ -68,6 +68,13 @@ SPARK_CONNECTOR = Jars(
         "org.xerial.snappy",
     ),
 )
+MSK_LOGIN = Jars(
+    title="Amazon MSK's login with AWS IAM 2.3.2",
+    name="msk-login",
+    size="8 MB",
+    dependencies=("software.amazon.msk:aws-msk-iam-auth:2.3.2",),
+    excludes=("com.fasterxml.jackson.core", "io.netty", "org.apache.kafka", "org.slf4j"),
+)
 KAFKA_BROKER = Jars(
     title="the Kafka 4.1.0 broker",
     name="kafka",
@@ -184,6 +191,11 @@ def fetch_jars(jars: Jars) -> list[Path]:
     # The digest in the name makes sure that a changed list of jars is downloaded again.
     directory = cache_dir() / "jars" / f"{jars.name}-{digest(jars.to_ivy_xml())}"
     return sorted(create_once(directory, fill).glob("*.jar"))
+
+
+def spark_jars(*, with_msk: bool) -> list[Path]:
+    """The jars by which Spark reads Kafka, also with credentials of AWS where they are used."""
+    return [*fetch_jars(SPARK_CONNECTOR), *(fetch_jars(MSK_LOGIN) if with_msk else ())]
 
 
 def run_ivy(ivy_xml: str, pattern: Path, types: list[str]) -> str:

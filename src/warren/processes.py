@@ -31,8 +31,9 @@ Main = Callable[[Connection, Send, Any], None]
 
 
 def _main(main: Main, argument: Any, connection: Connection, level: int) -> None:  # noqa: ANN401
-    # Ctrl-C reaches every process of a terminal, but the parent decides when to stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and the end of a terminal reach every process of it, but the parent decides what follows.
+    for signal_number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(signal_number, signal.SIG_IGN)
     lock = threading.Lock()
 
     def send(message: object) -> None:
@@ -131,6 +132,12 @@ class SupervisedProcess:
         """Send a message to the current child; a child that has just ended does not get it."""
         with self._sending, contextlib.suppress(OSError):
             self._connection.send(message)
+
+    def change_argument(self, argument: Any) -> None:  # noqa: ANN401
+        """Send another argument to the child, and start it with that one from now on."""
+        with self._spawning:
+            self.argument = argument
+            self.send(argument)
 
     def kill(self) -> None:
         """Kill the child, which is then restarted."""

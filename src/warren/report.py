@@ -1,9 +1,10 @@
-"""`warren groups` and `warren group`: the newest snapshot as tables for people, or as JSON."""
+"""`warren groups` and `warren group`: the newest snapshot as tables for people, or as JSON; and `warren reload`."""
 
 import csv
 import json
 import os
 import sys
+import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -19,10 +20,12 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.errors import NoSnapshot, WarrenError
 from warren.snapshot.reader import Snapshot, newest_snapshot
+from warren.snapshot.reloads import request_reload
 from warren.snapshot.schemas import Row
 
 COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
 PIPE_WIDTH = 240
+RELOAD_WAIT_S = 60.0
 MAX_ROWS = 500
 """How many groups the table shows; JSON has all of them."""
 
@@ -49,6 +52,20 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
         groups = groups.filter(pc.equal(groups[column], int(code)))
     worst = [(column, "descending") for column in ("status", "worst_status", "totallag")]
     return groups.sort_by([*worst, ("cluster", "ascending"), ("group", "ascending")])
+
+
+def reload(data_dir: Path) -> tuple[bool, list[str]]:
+    """Ask the pipeline of a data directory to reload its configuration; whether it did, and what to say about it."""
+    # A data directory without a snapshot has no pipeline that would answer.
+    newest_snapshot(data_dir)
+    outcome = request_reload(data_dir, time.time_ns() // 1_000_000, RELOAD_WAIT_S)
+    if outcome is None:
+        return False, [f"not reloaded within {RELOAD_WAIT_S:.0f} s: `warren run` is in a long cycle, or does not run"]
+    findings = {"warning": outcome.warnings, "mistake": outcome.mistakes, "note": outcome.needs_restart}
+    lines = [f"{kind}: {line}" for kind, own in findings.items() for line in own]
+    if not outcome.is_successful:
+        return False, [*lines, "not reloaded: nothing has changed"]
+    return True, [*lines, f"reloaded: {', '.join(outcome.changed) or 'no section has changed'}"]
 
 
 def print_groups(data_dir: Path, cluster: str | None, status: str | None, *, as_json: bool) -> None:

@@ -104,7 +104,7 @@ def test_all_mistakes_are_reported_at_once_with_their_lines(tmp_path: Path) -> N
     text = """
 [client-profile.safe]
 client-id = ""
-tls = "certs"
+tls = "certificates"
 [tls.certs]
 
 [cluster.local]

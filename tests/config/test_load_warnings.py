@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.written import CLUSTER, CONSUMER, SMALLEST, loaded, mistakes, notes, warnings
+from tests.config.written import CLUSTER, CONSUMER, SMALLEST, loaded, notes, warnings
 
 
 @pytest.mark.parametrize(
@@ -65,24 +65,14 @@ def test_what_is_probably_not_intended_is_a_warning(tmp_path: Path, text: str, e
             "[storage.s] workers is accepted but has no effect: Spark distributes the work",
         ),
         (
-            '[client-profile.unused]\nsasl = "x"\n[sasl.x]',
-            ('[client-profile.unused] sasl = "x": SASL is not supported yet: brokers are reached by PLAINTEXT only'),
+            '[sasl.x]\nusername = "u"\npassword = "p"\nhandshake-first = true',
+            "[sasl.x] handshake-first is accepted but has no effect: clients always agree on the mechanism first",
         ),
     ],
 )
-def test_what_unsupported_keys_or_has_no_meaning_here_is_accepted_with_a_note(
-    tmp_path: Path, text: str, expected: str
-) -> None:
+def test_what_has_no_meaning_here_is_accepted_with_a_note(tmp_path: Path, text: str, expected: str) -> None:
     (note,) = notes(tmp_path, SMALLEST + text)
     assert re.sub(r"^burrow\.toml:\d+: ", "", note) == expected
-
-
-@pytest.mark.parametrize("key", ["tls", "sasl", "iam"])
-def test_a_profile_in_use_that_asks_for_security_is_a_mistake(tmp_path: Path, key: str) -> None:
-    text = f'{SMALLEST}client-profile = "safe"\n[client-profile.safe]\n{key} = "x"\n[{key}.x]\n'
-    (mistake,) = mistakes(tmp_path, text)
-    assert mistake.startswith(f'burrow.toml:12: [client-profile.safe] {key} = "x": ')
-    assert "is not supported yet" in mistake
 
 
 def test_warnings_are_logged_and_never_show_the_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes, notes
+from warren.config.secrets import Secret
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink
 from warren.config.summary import summary
 
@@ -30,7 +31,7 @@ def test_what_stood_in_telegraf_conf_is_understood(tmp_path: Path) -> None:
     assert sink == ElasticsearchSink(
         "es", urls=("http://localhost:9200",), timeout=5.0, index_name="burrow-%Y.%m.%d", manage_template=False,
         topics_exclude=("__consumer_offsets",), groups_exclude=("console-*",), username="telegraf",
-        password="mypassword", tags={"usage": "logstash", "project_id": "logis"},
+        password=Secret("mypassword"), tags={"usage": "logstash", "project_id": "logis"},
     )  # fmt: skip
     assert [note.split("] ")[1].split(" ")[0] for note in notes(tmp_path, SMALLEST + TELEGRAF)] == [
         "enable_sniffer", "health_check_interval",
@@ -47,7 +48,7 @@ def test_what_stood_in_telegraf_conf_is_understood(tmp_path: Path) -> None:
         ),
         (
             'class-name = "influxdb"\nurls = ["http://a"]\norganization = "o"\nbucket = "b"\ntoken = "t"',
-            InfluxSink("s", urls=("http://a",), organization="o", bucket="b", token="t"),
+            InfluxSink("s", urls=("http://a",), organization="o", bucket="b", token=Secret("t")),
         ),
         ('class-name = "kafka"\ntopic = "lag"\ncluster = "local"', KafkaSink("s", cluster="local", topic="lag")),
         (

@@ -29,6 +29,7 @@ from tests.kit.prometheus import Alert, Prometheus, amtool, promtool, running_pr
 from tests.kit.receivers import receiving
 from tests.kit.servers import serving, within
 from tests.kit.warrens import wait_for
+from warren.snapshot.reloads import ReloadOutcome, write_outcome
 
 RULE_TESTS = sorted((SHIPPED / "tests").glob("*.yml"))
 PATIENCE_S = 60.0
@@ -93,6 +94,7 @@ def test_every_metric_the_rules_ask_for_is_exposed(tmp_path: Path) -> None:
     town.live(1)
     town.tell(**troubles(rejected=0))
     sink_in_trouble(tmp_path, lost=0)
+    write_outcome(tmp_path, ReloadOutcome(1, 1))
     with serving(troubled_config(tmp_path)) as [client]:
         text = client.ask("/metrics").text
     exposed = set(re.findall(r"(?m)^# TYPE (\w+)", text))
@@ -164,11 +166,13 @@ def test_every_alert_fires_on_what_a_real_warren_exposes(tmp_path: Path) -> None
     town.tell(**troubles(rejected=1))
     sink_in_trouble(town.data, lost=0)
     pending_notifications(town.data)
+    write_outcome(town.data, ReloadOutcome(2, 1, ["burrow.toml:3: no"]))
     at_once = {
         "KafkaConsumerGroupErr", "KafkaConsumerGroupWarn", "KafkaManyConsumerGroupsBad",
         "KafkaPartitionsStopped", "KafkaPartitionsStalled", "KafkaPartitionsRewound",
         "WarrenCycleSlow", "WarrenClusterUnknown", "WarrenOffsetsBacklog", "WarrenTransactionHangs",
         "WarrenSinkFailing", "WarrenSinkLate", "WarrenNotifierFailing", "WarrenNobodyNotifies",
+        "WarrenConfigNotReloaded",
     }  # fmt: skip
     later = {
         "KafkaConsumerGroupLagGrowing", "WarrenRecordsRejected", "WarrenMessagesGivenUp", "WarrenSinkDropped",

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tests.kit.brokers import BROKERS, KafkaTrio
+from tests.kit.brokers import KafkaTrio
 from tests.kit.warrens import wait_for
 from tests.kit.watched import TRIGGER_S, Watched, report, watched
 
@@ -26,7 +26,7 @@ class Election:
     def __init__(self, trio: KafkaTrio, dead: int) -> None:
         self.ended_s: float | None = None
         self._dead = dead
-        self._addresses = [trio.address(i) for i in range(BROKERS) if i != dead]
+        self._addresses = [trio.address(i) for i in range(trio.brokers) if i != dead]
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
@@ -18,6 +19,8 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.kit.brokers import KafkaTrio
 from warren.clock import steady_ms
+from warren.config.kafka import ClientProfile, Connection
+from warren.config.secrets import Secret
 from warren.demo.broker import Kafka
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
@@ -87,7 +90,7 @@ def samplers(kafka: Kafka) -> Iterator[ClusterSamplers]:
 
 def _target(kafka: Kafka | KafkaTrio, *offsets_topics: str, topic_refresh_s: float = 0.2) -> SamplingTarget:
     topics = offsets_topics or ("__consumer_offsets",)
-    return SamplingTarget("local", {"bootstrap.servers": kafka.bootstrap}, topics, topic_refresh_s)
+    return SamplingTarget("local", Connection((kafka.bootstrap,)), topics, topic_refresh_s)
 
 
 def _sample(samplers: ClusterSamplers, timeout_s: float = 20.0) -> ClusterSample:
@@ -124,10 +127,14 @@ def _offsets_of(sample: ClusterSample, name: str) -> tuple[list[int], list[int]]
     return [], []
 
 
+def _children() -> list[int | None]:
+    return [p.pid for p in multiprocessing.active_children() if p.name.startswith("warren sampler")]
+
+
 def _only_child() -> int:
-    (child,) = [p for p in multiprocessing.active_children() if p.name.startswith("warren sampler")]
-    assert child.pid is not None
-    return child.pid
+    (child,) = _children()
+    assert child is not None
+    return child
 
 
 def test_heads_and_log_starts_are_those_of_the_log(kafka: Kafka, bench: Workbench) -> None:
@@ -418,16 +425,17 @@ def test_brokers_know_their_groups_and_say_of_others_that_they_have_nothing_comm
 
 
 @pytest.mark.parametrize(
-    ("client_config", "words"),
+    ("profile", "words"),
     [
-        ({"bootstrap.servers": _UNREACHABLE}, "Connection refused"),
-        ({"bootstrap.servers": _UNREACHABLE, "no.such.setting": "1"}, "no.such.setting"),
+        (ClientProfile(), "Connection refused"),
+        (ClientProfile(librdkafka={"no.such.setting": Secret("1")}), "no.such.setting"),
     ],
 )
 def test_an_unreachable_cluster_has_an_error_and_does_not_affect_the_others(
-    kafka: Kafka, client_config: dict[str, str], words: str
+    kafka: Kafka, profile: ClientProfile, words: str
 ) -> None:
-    with ClusterSamplers([SamplingTarget("unreachable", client_config), _target(kafka)], processes=1) as samplers:
+    unreachable = SamplingTarget("unreachable", Connection((_UNREACHABLE,), profile))
+    with ClusterSamplers([unreachable, _target(kafka)], processes=1) as samplers:
         _sample_until(samplers, lambda s: s.error is None)
         for _ in range(2):
             samples = samplers.sample(10)
@@ -496,10 +504,11 @@ def test_close_ends_even_a_process_that_does_not_respond(kafka: Kafka) -> None:
 def test_processes_end_when_their_parent_is_killed() -> None:
     script = (
         "import time\n"
+        "from warren.config.kafka import Connection\n"
         "from warren.kafka.samples import SamplingTarget\n"
         "from warren.kafka.sampler import ClusterSamplers\n"
         "if __name__ == '__main__':\n"
-        f"    targets = [SamplingTarget(name, {{'bootstrap.servers': '{_UNREACHABLE}'}}) for name in 'ab']\n"
+        f"    targets = [SamplingTarget(name, Connection(('{_UNREACHABLE}',))) for name in 'ab']\n"
         "    samplers = ClusterSamplers(targets, processes=2)\n"
         "    samplers.sample(1.0)\n"
         "    print('up', flush=True)\n"
@@ -541,3 +550,38 @@ def test_only_the_partitions_of_a_broker_that_is_down_are_unknown() -> None:
             assert {p: e.end for p, e in sample.ends[together].items()} == {0: 4, 1: 4, 2: 4}
             kafka.start(2)
             _sample_until(samplers, lambda s: _offsets_of(s, alone)[0] == heads)
+
+
+def test_clusters_change_while_the_others_keep_their_connections(kafka: Kafka, bench: Workbench) -> None:
+    name = bench.name("changes")
+    bench.create_topic(name, 1)
+    local = _target(kafka, topic_refresh_s=3600)
+    second = replace(local, cluster="second")
+    with ClusterSamplers([local], processes=1) as samplers:
+        version = _sample_until(samplers, lambda s: s.error is None and name in _ids(s)).versions.layout
+        child = _only_child()
+        samplers.change([local, second])
+        samples = samplers.sample(20.0)
+        assert {cluster: sample.error for cluster, sample in samples.items()} == {"local": None, "second": None}
+        # The version of its topics is that of its sampler: it is the one from before.
+        assert samples["local"].versions.layout == version
+        assert _ids(samples["second"]).keys() == _ids(samples["local"]).keys()
+        samplers.change([replace(local, connection=Connection((_UNREACHABLE,))), second])
+        assert samplers.sample(1.0)["local"].error is not None
+        os.kill(child, signal.SIGKILL)
+        _until(lambda: samplers.sample(20.0)["second"].error is None)
+        samplers.change([second])
+        assert samplers.sample(20.0).keys() == {"second"}
+        with pytest.raises(ClusterError, match="cluster local: it is not configured any more"):
+            samplers.groups("local", 1.0)
+
+
+def test_the_clusters_are_spread_over_the_processes(kafka: Kafka) -> None:
+    targets = [replace(_target(kafka), cluster=name) for name in ("a", "b", "c")]
+    with ClusterSamplers(targets[:1], processes=2) as samplers:
+        samplers.change(targets)
+        assert len(_children()) == 2
+        assert all(sample.error is None for sample in samplers.sample(20.0).values())
+        samplers.change(targets[1:2])
+        assert len(_children()) == 1
+        assert samplers.sample(20.0)["b"].error is None

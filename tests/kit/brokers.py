@@ -1,10 +1,12 @@
-"""A Kafka cluster of three brokers."""
+"""A Kafka cluster of several brokers."""
 
 import contextlib
 import json
 import tempfile
 import uuid
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -13,40 +15,81 @@ from confluent_kafka.admin import AdminClient
 from tests.kit.warrens import wait_for
 from warren.demo.broker import Kafka, free_ports
 
-BROKERS = 3
 
+class KafkaCluster:
+    """Brokers that are one Kafka cluster; broker `i` has the node id `i`.
 
-class KafkaTrio:
-    """Three brokers that are one Kafka cluster; broker `i` has the node id `i`."""
+    `listeners` are listeners beside the open one, with their protocols; `config` are settings of every broker.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        brokers: int,
+        listeners: Mapping[str, str] | None = None,
+        config: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
+    ) -> None:
         self._parts = contextlib.ExitStack()
         home = Path(self._parts.enter_context(tempfile.TemporaryDirectory(prefix="warren-kafka-")))
         self._home = home
-        ports = free_ports(2 * BROKERS)
-        client_ports, controller_ports = ports[:BROKERS], ports[BROKERS:]
+        protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {}), "CONTROLLER": "PLAINTEXT"}
+        free = iter(free_ports(len(protocols) * brokers))
+        self._ports = {name: list(islice(free, brokers)) for name in protocols}
         cluster_id = f"{uuid.uuid4().hex[:21]}A"
-        config = {
-            "controller.quorum.voters": ",".join(f"{i}@127.0.0.1:{port}" for i, port in enumerate(controller_ports)),
-            "default.replication.factor": "3",
-            "min.insync.replicas": "2",
-            "offsets.topic.replication.factor": "3",
-            "transaction.state.log.replication.factor": "3",
-            "transaction.state.log.min.isr": "2",
+        replicas, in_sync = str(min(brokers, 3)), str(min(brokers, 2))
+        common = {
+            "controller.quorum.voters": ",".join(f"{i}@{at}" for i, at in enumerate(self._addresses("CONTROLLER"))),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+            "default.replication.factor": replicas,
+            "min.insync.replicas": in_sync,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            **(config or {}),
         }
         self._brokers = [
-            Kafka(home / str(i), memory="256m", config=config, node_id=i, cluster_id=cluster_id, ports=pair)
-            for i, pair in enumerate(zip(client_ports, controller_ports, strict=True))
+            Kafka(
+                home / str(i),
+                memory="256m",
+                config={**common, **self._listeners(i)},
+                java_options=java_options,
+                node_id=i,
+                cluster_id=cluster_id,
+                ports=(self._ports["PLAINTEXT"][i], self._ports["CONTROLLER"][i]),
+            )
+            for i in range(brokers)
         ]
+
+    def _addresses(self, listener: str) -> list[str]:
+        return [f"127.0.0.1:{port}" for port in self._ports[listener]]
+
+    def _listeners(self, i: int) -> dict[str, str]:
+        named = {name: f"{name}://{self._addresses(name)[i]}" for name in self._ports}
+        advertised = [address for name, address in named.items() if name != "CONTROLLER"]
+        return {"listeners": ",".join(named.values()), "advertised.listeners": ",".join(advertised)}
 
     @property
     def bootstrap(self) -> str:
         """The addresses of all brokers, for clients."""
-        return ",".join(broker.bootstrap for broker in self._brokers)
+        return self.bootstrap_of("PLAINTEXT")
+
+    def bootstrap_of(self, listener: str) -> str:
+        """The addresses of a listener on all brokers."""
+        return ",".join(self._addresses(listener))
 
     def address(self, i: int) -> str:
         """The address of broker `i`."""
-        return self._brokers[i].bootstrap
+        return self._addresses("PLAINTEXT")[i]
+
+    @property
+    def brokers(self) -> int:
+        """How many brokers there are."""
+        return len(self._brokers)
+
+    @property
+    def logs(self) -> str:
+        """All that the brokers have logged."""
+        return "".join(broker.log.read_text(errors="replace") for broker in self._brokers if broker.log.exists())
 
     @property
     def controller(self) -> int:
@@ -56,7 +99,7 @@ class KafkaTrio:
         return int(newest["leaderId"])
 
     def __enter__(self) -> Self:
-        with self._parts, ThreadPoolExecutor(BROKERS) as pool:
+        with self._parts, ThreadPoolExecutor(self.brokers) as pool:
             for broker in self._brokers:
                 # Without a graceful stop: the last broker would wait for a quorum that is gone.
                 self._parts.callback(broker.kill)
@@ -76,7 +119,13 @@ class KafkaTrio:
         """End broker `i` with SIGKILL."""
         self._brokers[i].kill()
 
-    @staticmethod
-    def _knows_all(broker: Kafka) -> bool:
+    def _knows_all(self, broker: Kafka) -> bool:
         cluster = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0}).list_topics(timeout=10)
-        return len(cluster.brokers) == BROKERS
+        return len(cluster.brokers) == self.brokers
+
+
+class KafkaTrio(KafkaCluster):
+    """Three brokers that are one Kafka cluster."""
+
+    def __init__(self) -> None:
+        super().__init__(3)

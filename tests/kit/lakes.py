@@ -13,6 +13,8 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.kit.plans import cluster_state
+from tests.kit.reference import read_topic
 from tests.kit.servers import Town
 from tests.kit.sink_workers import sample
 from warren.config.sinks import LakeSink
@@ -23,8 +25,10 @@ from warren.sinks.lake.progress import Progress, write_progress
 from warren.sinks.lake.session import CONF
 from warren.sinks.lake.tables import LakeTable
 from warren.sinks.lake.worker import lake_worker
+from warren.snapshot.manifest import ClusterState, Position, Source
 
 MINUTE = 60_000
+_OFFSETS = "__consumer_offsets"
 
 
 def lake_session_of(spark: SparkSession) -> SparkSession:
@@ -116,3 +120,12 @@ def minutes(lake: Lake, count: int, start_ms: int | None = None) -> list[int]:
     """The next minutes after the town has grown."""
     first = (lake.town.now_ms if start_ms is None else start_ms) // MINUTE * MINUTE + MINUTE
     return [first + MINUTE * number for number in range(count)]
+
+
+def read_to_the_end(bootstrap: str) -> dict[str, ClusterState]:
+    """Clusters of which one has been read as far as it goes."""
+    ends: dict[int, int] = {}
+    for record in read_topic(bootstrap, _OFFSETS):
+        ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
+    positions = {partition: Position(end, end, end, end) for partition, end in ends.items()}
+    return {"one": cluster_state(sources={_OFFSETS: Source("id", positions)}), "two": cluster_state()}

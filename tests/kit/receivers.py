@@ -47,6 +47,8 @@ class Receiver:
     """Additional headers of each answer."""
     hold: threading.Event = field(default_factory=threading.Event)
     """Requests wait for their answer until this is set."""
+    arrived: int = 0
+    """How many requests have come, answered or not."""
     url: str = ""
 
     def events(self) -> list[str]:
@@ -70,6 +72,7 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            receiver.arrived += 1
             receiver.hold.wait(20)
             status = receiver.answers.pop(0) if receiver.answers else 200
             headers = {name.lower(): value for name, value in self.headers.items()}

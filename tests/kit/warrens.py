@@ -92,7 +92,7 @@ class WarrenRun:
         self.configure(sections)
 
     def configure(self, sections: Sections) -> None:
-        """Write the burrow.toml that the next start reads."""
+        """Write the burrow.toml that the next start or reload reads."""
         (self.home / "burrow.toml").write_text(to_toml(sections), encoding="utf-8")
 
     @property
@@ -132,6 +132,11 @@ class WarrenRun:
         """Wait until the driver has been killed, and for everything it had started to go with it."""
         assert self.wait_exit() == -signal.SIGKILL, self._last_words()
         wait_for(lambda: not self.left_behind(), f"nothing is left of a killed Warren: {self.left_behind()}", 60.0)
+
+    def hang_up(self) -> None:
+        """Ask for a reload as an operator does, with SIGHUP."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
 
     def stop(self) -> int:
         """End the run as an operator does, and give its exit code."""

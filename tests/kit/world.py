@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tests.kit.plans import Record, judge_in_process, raw
+from tests.kit.engines import InProcess, TestRead
+from tests.kit.plans import Record, raw
 from tests.kit.records import commit_key, commit_value, group_key
 from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
@@ -24,9 +25,8 @@ from warren.domain.offsets_logs import RECONNECT_MS
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
-from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.engine import KeepWaiting
+from warren.pipeline.engine import ClusterRead
 from warren.pipeline.flow import map_records
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.offset_ranges import TopicRead
@@ -113,7 +113,7 @@ class SimulatedTopic:
         return 1_000 + int(self.produced)
 
 
-class World:
+class World(InProcess):
     """The cluster, its groups, the clocks, and a Warren that watches them."""
 
     def __init__(self, root: Path, partitions: int = 4, seed: int = 0, max_records: int = 5_000_000) -> None:
@@ -268,15 +268,9 @@ class World:
             )
         }
 
-    def run(
-        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
-    ) -> list[BucketResult]:
-        """Carries out a cycle without Spark."""
-        return judge_in_process(plan, [*tables.to_batches(), *self._map(reads, plan)])
-
-    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
-        """Only reads and decodes."""
-        return pa.Table.from_batches(self._map(reads, plan), schema=ADDRESSED)
+    def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
+        """Reads and decodes without Spark."""
+        return {"c": TestRead(pa.Table.from_batches(self._map(reads, plan), schema=ADDRESSED))}
 
     def _map(self, reads: Sequence[TopicRead], plan: CyclePlan) -> Iterable[pa.RecordBatch]:
         records = [

@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 
 from tests.kit.warrens import wait_for
 from tests.kit.zookeeper import ZooKeeperServer
+from warren.config.kafka import Connection
 from warren.config.notifiers import ZooKeeper
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import admin
@@ -133,7 +134,7 @@ def new_topic(kafka: Kafka, partitions: int) -> str:
 
 
 def kafka_lock(kafka: Kafka, topic: str) -> KafkaLock:
-    return KafkaLock({"bootstrap.servers": kafka.bootstrap}, topic, topic, 6, lambda: None)
+    return KafkaLock(Connection((kafka.bootstrap,)), topic, topic, 6, lambda: None)
 
 
 def test_a_leader_keeps_the_lock_when_others_join(kafka: Kafka) -> None:

@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from tests.kit.receivers import Receiver, receiving
 from tests.kit.warrens import wait_for
 from tests.notify.notifications import is_clean, template_findings
 from warren.config import Cluster, Config, Consumer, Notifier
+from warren.config.secrets import Secret
 from warren.delivery.backoff import Backoff
 from warren.errors import ConfigError, RefusedError
 from warren.incidents.model import Event
 from warren.incidents.pipeline import IncidentPipeline
 from warren.notify.delivery import NotifierDelivery
-from warren.notify.notifiers import delivering, refuse_bad_templates, send_sample
+from warren.notify.notifiers import NotifierDeliveries, refuse_bad_templates, send_sample
 from warren.notify.senders.http import HttpSender
 from warren.notify.templates.sample import sample_notification
 
@@ -67,7 +68,8 @@ class RunningNotifiers:
         self._began_ms = time.time_ns() // 1_000_000
 
     def __enter__(self) -> "RunningNotifiers":
-        router, wake = self._parts.enter_context(delivering(self.config, self.scene.incident_store))
+        self.deliveries = self._parts.enter_context(closing(NotifierDeliveries(self.scene.incident_store)))
+        router, wake = self.deliveries.configure(self.config), self.deliveries.wake
         self.scene.pipeline = IncidentPipeline(self.scene.incident_store, self.scene.store, 30, router, wake)
         return self
 
@@ -79,7 +81,9 @@ class RunningNotifiers:
 
 
 def test_a_group_stalls_gets_worse_and_recovers(tmp_path: Path, receiver: Receiver) -> None:
-    hook = notifier(tmp_path, receiver.url, method_close="DELETE", headers={"X-Team": "a"}, username="u", password="p")
+    hook = notifier(
+        tmp_path, receiver.url, method_close="DELETE", headers={"X-Team": "a"}, username="u", password=Secret("p")
+    )
     with RunningNotifiers(tmp_path, config_of(tmp_path, hook)) as running:
         for second, status in enumerate([OK, WARN, WARN, STALL, STALL, OK, OK]):
             running.process(second, (status, 5), (OK, 0))

@@ -11,16 +11,17 @@ import pyarrow as pa
 import pytest
 from msgspec import structs
 
-from tests.kit.plans import NOW, Commit, commits_table, judge_in_process
+from tests.kit.engines import InProcess, TestRead
+from tests.kit.plans import NOW, Commit, commits_table
 from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
+from warren.config.pipeline import Storage
 from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.errors import Fenced
 from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, Topic
 from warren.pipeline import cycle
-from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.cycle import Cycles
-from warren.pipeline.engine import KeepWaiting
+from warren.pipeline.engine import ClusterRead
 from warren.pipeline.group_checks import GroupChecks
 from warren.pipeline.held_partitions import HeldPartitions
 from warren.pipeline.offset_ranges import TopicRead
@@ -35,7 +36,7 @@ from warren.snapshot.store import Store
 LATE = NOW + 1 + MAX_COMMIT_DELAY_MS
 
 
-class Stage:
+class Stage(InProcess):
     """Cycles of one cluster, whose commits, clock and look are set by hand."""
 
     def __init__(self, root: Path) -> None:
@@ -78,15 +79,10 @@ class Stage:
                                    (self.now_ms, self.now_ms), self.topics, heads, log_starts,
                                    topics_at_ms=self.now_ms)}  # fmt: skip
 
-    def run(
-        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
-    ) -> list[BucketResult]:
+    def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
         commits = commits_table(self._commits if any(read.ranges for read in reads) else [])
-        return judge_in_process(plan, [*tables.to_batches(), *address_tables({TableKind.COMMITS: commits}, plan)])
-
-    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
-        tables = {TableKind.COMMITS: commits_table(self._commits)}
-        return pa.Table.from_batches(address_tables(tables, plan), schema=ADDRESSED)
+        batches = address_tables({TableKind.COMMITS: commits}, plan)
+        return {"c": TestRead(pa.Table.from_batches(batches, schema=ADDRESSED))}
 
     def cycle(self, now_ms: int, *commits: tuple[str, int]) -> Manifest:
         """One cycle that finds the commits (group, time) at the end of the offsets topic."""
@@ -292,3 +288,23 @@ def test_the_later_writer_takes_over_though_the_earlier_one_is_faster_a_few_time
     assert races == 0
     with pytest.raises(Fenced):
         first.run_once()
+
+
+def test_another_configuration_keeps_the_windows_and_applies_to_the_next_cycle(stage: Stage) -> None:
+    before = stage.cycle(NOW, ("g", NOW), ("h", NOW))
+    reload = stage.box.ask(RequestKind.RELOAD, NOW)
+    consumers = {"c": replace(stage.config.consumers["c"], group_denylist="h")}
+    clusters = {**stage.config.clusters, "d": Cluster("d", ("b:1",), offset_refresh=3)}
+    stage.cycles.configure(
+        replace(stage.config, clusters=clusters, consumers=consumers, storage=Storage(intervals=7)), stage
+    )
+    after = stage.cycle(NOW + 1, ("g", NOW + 1))
+    assert (after.epoch, after.predecessor) == (before.epoch, before.sequence)
+    assert stage.windows() == {"g": [0, 1]}
+    assert (after.intervals, after.trigger_ms, stage.cycles.trigger_s) == (7, 3000, 3)
+    assert after.clusters.keys() == {"c", "d"}
+    assert after.clusters["c"].is_judged
+    assert [request.id for request in stage.box.pending()] == [reload.id], "for the loop between two cycles"
+    stage.cycles.configure(replace(stage.config, clusters={"d": clusters["d"]}, consumers={}), stage)
+    assert stage.cycle(NOW + 2).clusters.keys() == {"d"}
+    assert stage.windows() == {}

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.kit.warrens import wait_for
 from tests.sinks.test_verdict_changes import OK
 from warren.config.sinks import ElasticsearchSink, InfluxSink, OpenSearchSink, Sink
 from warren.delivery.sink_status import read_status
-from warren.sinks.process import sinks
+from warren.sinks.process import Sinks
 
 GROUPS = 20
 INTERVAL_S = 2.0
@@ -98,7 +98,7 @@ def test_nothing_is_missing_and_nothing_is_twice_after_a_minute_without_the_serv
     store = STORES[name]
     with store.server() as server, judging(tmp_path):
         sink = store.sink(server.url)
-        with sinks(server_config(tmp_path, sinks={"s": sink})):
+        with closing(Sinks(server_config(tmp_path, sinks={"s": sink}))):
             wait_for(lambda: (held := read_status(tmp_path, "s")) and held.delivered_ms, "the first interval", 60)
             first = read_status(tmp_path, "s")
             assert first is not None

@@ -14,6 +14,7 @@ import pytest
 
 from tests.kit.stores import InfluxDb, VictoriaMetrics, deliver, deliver_through_a_kill, requests_for
 from tests.sinks.test_encode import AT_MS, ODD, points
+from warren.config.secrets import Secret
 from warren.config.sinks import InfluxSink
 from warren.domain.windows import UNKNOWN
 from warren.errors import BusyError, RefusedError
@@ -152,18 +153,18 @@ def test_who_may_only_write_writes_and_who_has_the_wrong_password_waits() -> Non
             'GRANT WRITE ON "lag" TO writer',
         ):
             server.rows(statement, user=root)
-        with writing(server.url, "lag", username="writer", password="pencil") as writer:
+        with writing(server.url, "lag", username="writer", password=Secret("pencil")) as writer:
             for _ in range(2):
                 with pytest.raises(BusyError, match="401"):
                     deliver(writer, points("wrong"), {}, AT_MS)
-        with writing(server.url, "lag", username="writer", password="pen") as writer:
+        with writing(server.url, "lag", username="writer", password=Secret("pen")) as writer:
             deliver(writer, points("right"), {}, AT_MS)
         assert [row["group"] for row in server.rows("SELECT * FROM burrow_partition", "lag", root)] == ["right"]
 
 
 def test_points_are_written_to_a_bucket(victoriametrics: VictoriaMetrics) -> None:
     names = [name for name in ODD if "\\" not in name and name]
-    keys = {"bucket": "lag", "organization": "o", "token": "t"}
+    keys = {"bucket": "lag", "organization": "o", "token": Secret("t")}
     at_ms = time.time_ns() // 1_000_000 // 10_000 * 10_000
     with writing(victoriametrics.url, "unused", **keys) as writer:
         for _ in range(2):

@@ -15,6 +15,7 @@ from tests.kit.stores import deliver, requests_for
 from tests.kit.verdicts import Verdicts
 from tests.sinks.test_encode import AT_MS, ODD, points
 from tests.sinks.test_verdict_changes import OK, STALL, WARN
+from warren.config.kafka import Connection
 from warren.config.sinks import KafkaSink
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import create_topics
@@ -30,7 +31,7 @@ PARTITIONS = 2
 def writing(kafka: Kafka, topic: str, name: str | None = None) -> Iterator[KafkaWriter]:
     """A writer to a topic of a test's own, as a process of a sink has it."""
     sink = KafkaSink(name or topic, topic=topic)
-    yield KafkaWriter(sink, {"bootstrap.servers": kafka.bootstrap})
+    yield KafkaWriter(sink, Connection((kafka.bootstrap,)))
 
 
 def send(writer: KafkaWriter, group: str, position: int) -> None:
@@ -206,12 +207,12 @@ class Telling:
     def begin(self) -> None:
         """A new process: the old one is not asked, as after kill -9."""
         sink = KafkaSink("telling", topic=f"{self.topic}-metrics", changes_topic=self.topic)
-        settings = {"bootstrap.servers": self.kafka.bootstrap}
+        connection = Connection((self.kafka.bootstrap,))
         self.worker = request_worker(
             sink,
-            KafkaWriter(sink, settings),
+            KafkaWriter(sink, connection),
             self.verdicts.root,
-            changes=KafkaWriter(sink, settings, are_changes=True),
+            changes=KafkaWriter(sink, connection, are_changes=True),
         )
 
     def judge(self, **groups: Any) -> None:

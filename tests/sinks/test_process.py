@@ -4,6 +4,8 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from warren.config.sinks import InfluxSink, KafkaSink
 from warren.delivery.sink_status import read_status
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import create_topics
-from warren.sinks.process import sinks
+from warren.sinks.process import Sinks
 from warren.snapshot.reader import newest_snapshot
 
 pytestmark = pytest.mark.timeout(180)
@@ -38,7 +40,8 @@ def test_what_a_server_missed_is_delivered_and_nothing_twice(tmp_path: Path, inf
     influxdb.rows('CREATE DATABASE "lag"')
     groups = newest_snapshot(tmp_path).groups().num_rows
     sink = InfluxSink("flux", urls=(influxdb.url,), database="lag", interval=1.0, timeout=2.0)
-    with sinks(server_config(tmp_path, sinks={"flux": sink})) as [process]:
+    with closing(Sinks(server_config(tmp_path, sinks={"flux": sink}))) as sinks:
+        [process] = sinks.processes
         wait_for(lambda: len(counts(influxdb)) >= 2, "the first intervals", 60)
         influxdb.kill()
         wait_for(lambda: (held := read_status(tmp_path, "flux")) and held.waiting >= 4, "intervals wait", 60)
@@ -73,7 +76,8 @@ def test_every_change_is_told_once_through_the_death_of_the_broker_and_of_the_si
         create_topics(kafka.bootstrap, {"changes": 2})
         sink = KafkaSink("told", cluster="one", changes_topic="changes")
         clusters = {"one": Cluster("one", (kafka.bootstrap,))}
-        with sinks(server_config(tmp_path, clusters=clusters, sinks={"told": sink})) as [process]:
+        with closing(Sinks(server_config(tmp_path, clusters=clusters, sinks={"told": sink}))) as sinks:
+            [process] = sinks.processes
             judge(course[0])
             waits(lambda count: count == 0, "the first is told")
             kafka.kill()
@@ -93,3 +97,24 @@ def test_every_change_is_told_once_through_the_death_of_the_broker_and_of_the_si
     steps = ["", *(words[id(held)] for held in course)]
     told = [f"{before}>{after}" for before, after in pairwise(steps)]
     assert found == {"one": [">JUDGED"], **{f"g{number}": told for number in range(50)}}
+
+
+def test_only_the_sinks_that_change_are_replaced_and_spools_stay(tmp_path: Path) -> None:
+    Town(tmp_path).grow().publish()
+    down = InfluxSink("down", urls=("http://127.0.0.1:1",), database="lag", interval=1.0, timeout=1.0)
+    told = KafkaSink("told", cluster="one", topic="points")
+    config = server_config(tmp_path, sinks={"down": down, "told": told})
+    with closing(Sinks(config)) as sinks:
+        first = [process.pid for process in sinks.processes]
+        wait_for(lambda: (held := read_status(tmp_path, "down")) and held.waiting >= 2, "intervals wait", 60)
+        sinks.configure(replace(config, sinks={"down": down, "told": told, "more": replace(down, name="more")}))
+        assert [process.pid for process in sinks.processes][:2] == first
+        sinks.configure(replace(config, sinks={"down": replace(down, database="other"), "told": told}))
+        [changed, kept] = [process.pid for process in sinks.processes]
+        assert (changed != first[0], kept == first[1]) == (True, True)
+        spooled = {path.name for path in (tmp_path / "sinks" / "down" / "spool").iterdir() if path.name.isdigit()}
+        assert len(spooled) >= 2
+        # Another address of the cluster that it sends to makes another job.
+        sinks.configure(replace(config, clusters={"one": Cluster("one", ("127.0.0.1:2",))}, sinks={"told": told}))
+        assert [process.pid for process in sinks.processes] != [kept]
+        assert {path.name for path in (tmp_path / "sinks" / "down" / "spool").iterdir()} >= spooled

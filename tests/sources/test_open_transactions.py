@@ -45,7 +45,11 @@ def topic(kafka: Kafka) -> str:
     return f"held-{UNIQUE}"
 
 
-@pytest.mark.parametrize("transactional_id", [f"orders-tx-{UNIQUE}", HOSTILE, "x" * (MAX_ID_CHARS + 1)])
+@pytest.mark.parametrize(
+    "transactional_id",
+    [f"orders-tx-{UNIQUE}", HOSTILE, "x" * (MAX_ID_CHARS + 1)],
+    ids=["plain", "hostile", "too long"],
+)
 def test_the_transaction_that_holds_back_a_partition_is_named(
     kafka: Kafka, spark: SparkSession, topic: str, transactional_id: str
 ) -> None:

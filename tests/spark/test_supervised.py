@@ -1,4 +1,4 @@
-"""A Spark session whose JVM is killed, or stops, in the middle of a query: the query ends in a new one."""
+"""A Spark session whose JVM is killed, or stops, in the middle of a query: the next query has a new one."""
 
 import subprocess
 import sys
@@ -37,17 +37,17 @@ def with_signal(number, times=1):
     return query
 
 assert spark.run(with_signal(0, times=0)) == 10
-assert spark.run(with_signal(signal.SIGKILL)) == 10
-assert len(set(pids)) == 2, pids
-print("killed once: ok")
-spark._patience_s = 30.0
-assert spark.run(with_signal(signal.SIGSTOP)) == 10
-assert len(set(pids)) == 2, pids
-print("stopped once: ok")
-try:
-    spark.run(with_signal(signal.SIGKILL, times=2))
-except SparkDied:
-    print("killed twice: ok")
+for name, number in (("killed", signal.SIGKILL), ("stopped", signal.SIGSTOP), ("killed", signal.SIGKILL)):
+    query = with_signal(number)
+    spark._patience_s = 600.0 if name == "killed" else 30.0
+    try:
+        spark.run(query)
+    except SparkDied:
+        print(name)
+    if len(pids) == 1 and name == "stopped":
+        assert spark.run(query) == 10
+        assert len(set(pids)) == 2, pids
+        print("a new one: ok")
 is_java_gone = True
 try:
     spark.run(count)
@@ -65,16 +65,18 @@ print("all is well")
 
 
 @pytest.mark.timeout(900)
-def test_a_query_outlives_its_jvm(tmp_path: Path) -> None:
+def test_the_next_query_has_a_new_jvm(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=800)
     out = ended.stdout
     assert out.strip().endswith("all is well"), out + ended.stderr
-    for said in ("killed once: ok", "stopped once: ok", "killed twice: ok", "other errors: AnalysisException"):
+    lines = out.splitlines()
+    assert (lines.count("killed"), lines.count("stopped")) == (2, 1)
+    for said in ("a new one: ok", "other errors: AnalysisException"):
         assert said in out
     assert "not started: a new JVM for Spark cannot be started: no Java" in out
-    assert out.count("Spark's JVM has died (exit code -9); a new one is started") == 4
+    assert out.count("Spark's JVM has died (exit code -9); a new one is started") == 3
     assert out.count("Spark has not finished a query in 30 s: its JVM") == 1
     # py4j may log the trace of the call that was cut off, once per death.
-    assert (out + ended.stderr).count("Traceback") <= 2 * 4
+    assert (out + ended.stderr).count("Traceback") <= 2 * 3

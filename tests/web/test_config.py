@@ -10,6 +10,7 @@ from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsu
 from warren.config.load import Config
 from warren.config.notifiers import Notifier, ZooKeeper
 from warren.config.pipeline import Evaluator, Storage
+from warren.config.secrets import Secret
 from warren.config.security import Iam, Sasl, Tls
 from warren.web.config import MODULES, main_config, module_detail, module_names
 
@@ -113,7 +114,7 @@ def test_keys_that_burrow_does_not_show_follow_if_they_are_set() -> None:
         evaluator=Evaluator(0.5, 7, name="e"),
         client_profiles={"p": profile},
         tls={"t": Tls(Path("c.pem"), Path("k.pem"), Path("ca.pem"), noverify=True, name="t")},
-        sasl={"s": Sasl("me", "hush", handshake_first=True, mechanism="PLAIN", name="s")},
+        sasl={"s": Sasl("me", Secret("hush"), handshake_first=True, mechanism="PLAIN", name="s")},
         iam={"i": Iam("eu", "arn", name="i")},
     )
     shown_profile = {
@@ -197,7 +198,7 @@ def test_each_class_of_notifier_has_its_own_keys() -> None:
         url_close="https://me:hush@example.com:8443/x?key=hush#hush",
         method_close="DELETE",
         username="me",
-        password="hush",
+        password=Secret("hush"),
         headers={"X-Token": "hush"},
         noverify=True,
     )
@@ -211,7 +212,7 @@ def test_each_class_of_notifier_has_its_own_keys() -> None:
         to="d@e.f",
         auth_type="plain",
         username="me",
-        password="hush",
+        password=Secret("hush"),
         extra_ca=Path("ca.pem"),
     )
     config = Config({}, {}, notifiers={"http": http, "email": email, "null": Notifier("null", "null", Path("o"))})

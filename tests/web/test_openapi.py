@@ -1,8 +1,9 @@
 """The server against its own OpenAPI description: requests are made from it, and answers are checked by it."""
 
 import re
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,18 @@ from schemathesis.checks import negative_data_rejection, not_a_server_error, pos
 from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Town, server_config, serving
 from tests.web.test_burrow_golden import ALL, TEXTS
+from warren.config.findings import Findings
 from warren.config.kafka import ClientProfile, Consumer, ZooKeeperConsumer
 from warren.config.load import Config
 from warren.config.notifiers import Notifier, ZooKeeper
 from warren.config.pipeline import Evaluator, Storage
+from warren.config.secrets import Secret
 from warren.config.security import Iam, Sasl, Tls
 from warren.config.sinks import InfluxSink
 from warren.incidents.silences import Silence
 from warren.incidents.store.operator_actions import write_action
 from warren.incidents.store.store import IncidentStore
+from warren.reload import Reloads
 
 REAL = {"asset": "icon.svg", "cluster": "one", "consumer": "billing/eu", "topic": "orders", "name": "one"} | {
     "incident": "known",
@@ -54,7 +58,7 @@ OPERATIONS = [
     *(f"GET {CLUSTER}/topic/{{topic}}", f"GET {CLUSTER}/topic/{{topic}}/consumers"),
     *(f"GET {CONSUMER}{what}" for what in ("", "/status", "/lag", "/explain", "/history")),
     *(f"DELETE {CONSUMER}", f"DELETE {CONSUMER}/topic/{{topic}}"),
-    *("GET /v3/config", "GET /v3/admin/loglevel", "POST /v3/admin/loglevel"),
+    *("GET /v3/config", "GET /v3/admin/loglevel", "POST /v3/admin/loglevel", "POST /v3/admin/reload"),
     *(f"GET /v3/config/{kind}" for kind in KINDS),
     *(f"GET /v3/config/{kind}/{{name}}" for kind in KINDS),
 ]
@@ -67,8 +71,26 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with closing(IncidentStore(town.data)) as book:
         book.write([incident("known", "stalled")], [notification(1, "known")])
     write_action(town.data, Silence("known", "*", "*", 1, 2**53, "ann", "a release"))
-    with serving(server_config(town.data)) as [client]:
+    with serving(server_config(town.data)) as [client], reloading(server_config(town.data)):
         yield client
+
+
+@contextmanager
+def reloading(config: Config) -> Iterator[None]:
+    """Carry out the reloads that are requested, without a pipeline."""
+    reloads, stop = Reloads(config, lambda: (config, Findings(Path())), lambda _: None), threading.Event()
+
+    def run() -> None:
+        while not stop.wait(0.01):
+            reloads.run_if_asked()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +134,9 @@ def test_every_operation_answers_as_described(described: Any, session: requests.
 
 
 @pytest.mark.parametrize(
-    "operation", [f"GET {CLUSTER}/lag", *(operation for operation in OPERATIONS if operation.startswith("POST"))]
+    "operation",
+    # A reload has nothing that could be invalid.
+    [f"GET {CLUSTER}/lag", *(each for each in OPERATIONS if each.startswith("POST") and not each.endswith("reload"))],
 )
 def test_invalid_requests_are_rejected(described: Any, session: requests.Session, operation: str) -> None:
     check_operation(described, session, operation, GenerationMode.NEGATIVE)
@@ -166,7 +190,9 @@ def everything_set(data: Path) -> Config:
     profile = ClientProfile(tls="t", sasl="s", iam="i", dial_timeout=3, kafka_version="2.0", name="p")
     notifiers = {
         "http": Notifier("http", "http", url_open="http://x/token", headers={"a": "b"}, noverify=True, send_once=True),
-        "email": Notifier("email", "email", server="x", port=25, from_="a", to="b", extra_ca=Path("ca"), password="p"),
+        "email": Notifier(
+            "email", "email", server="x", port=25, from_="a", to="b", extra_ca=Path("ca"), password=Secret("p")
+        ),
         "slack": Notifier("slack", "slack", noverify=True, channel="#c", storm_groups=3, group_denylist="x"),
     }
     return replace(
@@ -176,7 +202,7 @@ def everything_set(data: Path) -> Config:
         zookeeper_consumers={"old": ZooKeeperConsumer("old", "one", servers, "/x")},
         client_profiles={"p": profile},
         tls={"t": Tls(Path("c"), name="t")},
-        sasl={"s": Sasl("user", "password", mechanism="PLAIN", name="s")},
+        sasl={"s": Sasl("user", Secret("password"), mechanism="PLAIN", name="s")},
         iam={"i": Iam("eu", "arn", name="i")},
         storage=Storage(workers=3, queue_depth=4, group_denylist="x", name="one"),
         evaluator=Evaluator(0.5, 10, name="one"),

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 
+from tests.kit.certificates import Authority
 from tests.kit.plans import cluster_state
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren.config import HttpServer
+from warren.config.secrets import Secret
 from warren.config.security import Auth, Tls, parse_entries
 from warren.errors import WarrenError
 from warren.snapshot.manifest import Position, Source
@@ -206,7 +207,7 @@ def test_only_authenticated_clients_are_answered(guarded: Client) -> None:
 
 def test_only_admins_change_anything(guarded: Client, grown: Path) -> None:
     changes = (("DELETE", group_path("slow")), ("DELETE", group_path("slow", "topic/orders")))
-    for method, path in (*changes, ("POST", "/v3/admin/loglevel")):
+    for method, path in (*changes, ("POST", "/v3/admin/loglevel"), ("POST", "/v3/admin/reload")):
         statuses = [client.ask(path, method, b'{"level":"info"}').status for client in (guarded, reader(guarded))]
         assert statuses == [401, 403]
     assert RequestQueue(grown).pending() == []
@@ -220,28 +221,25 @@ def reader(client: Client) -> Client:
 
 
 def test_several_listeners_one_of_them_with_tls(grown: Path, tmp_path: Path) -> None:
-    key, certificate, authority = tmp_path / "key.pem", tmp_path / "certificate.pem", tmp_path / "ca.pem"
-    issuer = trustme.CA()
-    issued = issuer.issue_cert("127.0.0.1")
-    issued.private_key_pem.write_to_path(key)
-    issued.cert_chain_pems[0].write_to_path(certificate)
-    issuer.cert_pem.write_to_path(authority)
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("127.0.0.1", key_password="hush").write(tmp_path, "own")
+    tls = Tls(certificate, key, keypassword=Secret("hush"), name="own")
     servers = {
         "plain": HttpServer("127.0.0.1:0", name="plain"),
         "safe": HttpServer("127.0.0.1:0", tls="own", name="safe"),
         "other": HttpServer("[::1]:0" if socket.has_ipv6 and has_ipv6() else "127.0.0.1:0", name="other"),
     }
-    config = server_config(grown, http_servers=servers, tls={"own": Tls(certificate, key, name="own")})
+    config = server_config(grown, http_servers=servers, tls={"own": tls})
     with serving(config) as clients:
         plain, safe, other = clients
-        trusting = Client(safe.url, ssl.create_default_context(cafile=authority))
+        trusting = Client(safe.url, ssl.create_default_context(cafile=authority.file))
         answers = [client.json("/v3/kafka/one/consumer") for client in (plain, trusting, other)]
         assert answers[0] == answers[1] == answers[2]
         assert [client.url.partition(":")[0] for client in clients] == ["http", "https", "http"]
         with pytest.raises(ssl.SSLCertVerificationError):
             Client(safe.url, ssl.create_default_context()).ask("/v3/kafka")
         assert b"HTTP/" not in safe.tell(b"GET /burrow/admin HTTP/1.1\r\n\r\n")
-        old = ssl.create_default_context(cafile=authority)
+        old = ssl.create_default_context(cafile=authority.file)
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_2
         assert Client(safe.url, old).ask("/burrow/admin").body == b"GOOD"
 

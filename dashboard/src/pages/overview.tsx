@@ -205,6 +205,25 @@ function Sinks() {
   )
 }
 
+function ConfigurationProblems() {
+  const configuration = overview.value?.configuration
+  if (!configuration) return null
+  return (
+    <>
+      {configuration.mistakes.length > 0 && (
+        <p class="trouble">
+          <strong>The last reload was refused</strong>, so nothing has changed: {configuration.mistakes.join("; ")}
+        </p>
+      )}
+      {configuration.needs_restart.map((key) => (
+        <p key={key} class="mild">
+          {key}
+        </p>
+      ))}
+    </>
+  )
+}
+
 function Pipeline() {
   const state = overview.value!
   const rejects = Object.values(state.rejects).reduce((sum, count) => sum + count, 0)
@@ -219,7 +238,11 @@ function Pipeline() {
         <Fact label="Groups">{exact(state.groups)}</Fact>
         <Fact label="Partitions">{exact(state.partitions)}</Fact>
         <Fact label="Rejected records">{exact(rejects)}</Fact>
+        {state.configuration && (
+          <Fact label="Configuration">read {duration(now.value - state.configuration.applied_at)} ago</Fact>
+        )}
       </dl>
+      <ConfigurationProblems />
     </Card>
   )
 }

@@ -1,15 +1,16 @@
 """`[cluster.NAME]`, `[consumer.NAME]` and `[client-profile.NAME]`: the Kafka clusters and how to reach them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Annotated, ClassVar
 
 from warren.config import values as v
-from warren.config.findings import shown
+from warren.config.client_options import JAVA_OPTIONS, reserved_option
+from warren.config.findings import did_you_mean
 from warren.config.section import RawSection, Sections
+from warren.config.security import Iam, Sasl, Tls
 
 ProfileName = Annotated[str | None, v.name_of("client-profile")]
-
-_UNSUPPORTED = {"tls": "TLS", "sasl": "SASL", "iam": "AWS IAM"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,10 @@ class ZooKeeperConsumer:
 
 @dataclass(frozen=True)
 class ClientProfile:
-    """`[client-profile.NAME]`: how to connect to brokers."""
+    """`[client-profile.NAME]`: how to connect to brokers.
+
+    Options of the clients that have no key here are in `[client-profile.NAME.librdkafka]` and `….java`.
+    """
 
     client_id: Annotated[str, v.text()] = "burrow-lagchecker"
     dial_timeout: Annotated[int | None, v.TIMEOUT] = None
@@ -90,22 +94,40 @@ class ClientProfile:
     kafka_version: Annotated[str | None, replace(v.ANY_TEXT, no_effect="versions are negotiated with each broker")] = (
         None
     )
+    librdkafka: v.ClientOptions = field(default_factory=dict)
+    java: v.ClientOptions = field(default_factory=dict)
     name: str = ""
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
-        """A profile that is used asks for nothing that is not supported yet."""
-        users = (*sections["cluster"].values(), *sections["consumer"].values())
-        is_used = section.path[-1] in [user.get("client_profile") for user in users]
-        for key, why in unsupported_keys(ClientProfile(**section.values)).items():
-            report = section.mistake if is_used else section.note
-            report(f"= {shown(section.values[key])}: {why}", key)
+        """There is one kind of credentials, they are not sent for all to read, and options have no key of their own."""
+        tls, iam = section.get("tls"), section.get("iam")
+        sasl = sections["sasl"].get(section.get("sasl"))
+        if iam is not None and find_spec("aws_msk_iam_sasl_signer") is None:
+            section.refuse("iam", "Amazon MSK needs a package that is not installed: pip install 'warren[msk]'")
+        if iam is not None and sasl is not None:
+            section.mistake("has both sasl and iam: only one of them is allowed", "iam")
+        mechanism = sasl and (sasl.get("mechanism") or "PLAIN")
+        if tls is None and mechanism in ("PLAIN", "OAUTHBEARER"):
+            section.warning(f"sends secrets for all to read: {mechanism} needs TLS, so set tls", "sasl")
+        client = sections["tls"].get(tls)
+        if client is not None and ("certfile" in client.written) != ("keyfile" in client.written):
+            section.refuse("tls", "a client that has a certfile needs its keyfile too, and the other way round")
+        for table in ("librdkafka", "java"):
+            for name in section.values.get(table, ()):
+                if why := reserved_option(name, table):
+                    section.mistake(f"has {name}: {why}", table)
+                elif table == "java" and name not in JAVA_OPTIONS:
+                    hint = did_you_mean(name, JAVA_OPTIONS)
+                    section.warning(f"has {name}, which Java's client does not have{hint}", table)
 
 
-def unsupported_keys(profile: ClientProfile) -> dict[str, str]:
-    """The keys of a profile that ask for a connection Warren cannot make yet, and what to say about each."""
-    return {
-        key: f"{protocol} is not supported yet: brokers are reached by PLAINTEXT only"
-        for key, protocol in _UNSUPPORTED.items()
-        if getattr(profile, key) is not None
-    }
+@dataclass(frozen=True)
+class Connection:
+    """How to reach the brokers of a section: its servers, and its profile with all that it names."""
+
+    servers: tuple[str, ...]
+    profile: ClientProfile = field(default_factory=ClientProfile)
+    tls: Tls | None = None
+    sasl: Sasl | None = None
+    iam: Iam | None = None

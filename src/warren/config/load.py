@@ -11,13 +11,15 @@ from warren.config.files import UnreadableFile, find_file, parse
 from warren.config.findings import Findings
 from warren.config.general import General, Logging
 from warren.config.http import HttpServer
-from warren.config.kafka import ClientProfile, Cluster, Consumer, ZooKeeperConsumer
+from warren.config.kafka import ClientProfile, Cluster, Connection, Consumer, ZooKeeperConsumer
 from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
 from warren.config.pipeline import Evaluator, Pipeline, Storage
+from warren.config.secrets import Secret, resolve
 from warren.config.section import RawSection, Sections, keys_of
 from warren.config.security import Auth, Iam, Sasl, Tls
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink, Sink
 from warren.config.tables import SectionKind, all_sections, read_sections
+from warren.config.values import Check
 from warren.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -99,6 +101,27 @@ class Config:
         """The client profile that a section names, or Burrow's defaults when it names none."""
         return self.client_profiles[section.client_profile] if section.client_profile else ClientProfile()
 
+    def connection_of(self, section: Cluster | Consumer) -> Connection:
+        """How to reach the brokers of a section."""
+        profile = self.profile_of(section)
+        return Connection(
+            section.servers,
+            profile,
+            self.tls[profile.tls] if profile.tls is not None else None,
+            self.sasl[profile.sasl] if profile.sasl is not None else None,
+            self.iam[profile.iam] if profile.iam is not None else None,
+        )
+
+    @property
+    def uses_iam(self) -> bool:
+        """Whether a cluster or consumer is reached with credentials of AWS."""
+        sections: list[Cluster | Consumer] = [*self.clusters.values(), *self.consumers.values()]
+        return any(self.profile_of(section).iam is not None for section in sections)
+
+    def cluster_or_first(self, name: str | None) -> Cluster:
+        """The cluster of that name, by default the first one."""
+        return self.clusters[name] if name else next(iter(self.clusters.values()))
+
 
 def load(config_dir: Path) -> Config:
     """Read the configuration of a directory, log its warnings, raise ConfigError with all of its mistakes."""
@@ -133,6 +156,7 @@ def read(config_dir: Path, environ: Mapping[str, str] = os.environ) -> tuple[Con
     for section in all_sections(sections):
         _check_references(section, sections)
         _find_files(section, config_dir)
+        _resolve_secrets(section, config_dir, environ)
         if hasattr(section.cls, "check"):
             section.cls.check(section, sections)
     return None if findings.mistakes else _to_config(sections, config_dir), findings
@@ -162,6 +186,27 @@ def _find_files(section: RawSection, config_dir: Path) -> None:
         except OSError as error:
             section.refuse(key.attribute, f"cannot be read: {error.strerror}")
         section.values[key.attribute] = existing.absolute()
+
+
+def _resolve_secrets(section: RawSection, config_dir: Path, environ: Mapping[str, str]) -> None:
+    """Replace what is written in place of secrets; those of tables and URLs are read now, the others at each use."""
+    for key in keys_of(section.cls).values():
+        value = section.values.get(key.attribute)
+        if not key.check.is_secret or value is None:
+            continue
+
+        def resolved(written: Secret | str, check: Check = key.check) -> Secret | str:
+            text = written.text if isinstance(written, Secret) else written
+            secret = resolve(text, config_dir, environ, may_be_file=check.may_be_file)
+            return secret if isinstance(written, Secret) else secret.reveal()
+
+        try:
+            is_table = isinstance(value, Mapping)
+            whole = {name: resolved(item) for name, item in value.items()} if is_table else resolved(value)
+        except ValueError as error:
+            section.mistake(f"= (not shown): {error}", key.attribute)
+        else:
+            section.values[key.attribute] = whole
 
 
 def _to_config(sections: Sections, config_dir: Path) -> Config:

@@ -38,20 +38,20 @@ class Notifier:
     threshold: Annotated[int, v.whole(1, 6)] = 2
     send_once: v.Switch = False
     send_close: Annotated[bool | None, v.SWITCH] = None
-    extras: v.SecretTexts = field(default_factory=dict)
+    extras: v.SecretTexts = field(default_factory=dict, repr=False)
     group_allowlist: v.Allowlist = None
     group_denylist: v.Denylist = None
     storm_groups: Annotated[int | None, v.whole(0, 1_000_000, "groups")] = None
-    url_open: SecretUrl = None
+    url_open: SecretUrl = field(default=None, repr=False)
     method_open: HttpMethod = "POST"
-    url_close: SecretUrl = None
+    url_close: SecretUrl = field(default=None, repr=False)
     method_close: HttpMethod = "POST"
     timeout: Annotated[int, v.SECONDS] = 5
     keepalive: Annotated[int, v.SECONDS_OR_0] = 300
     disable_http_keepalive: v.Switch = False
     username: v.OptionalText = None
     password: v.Password = None
-    headers: v.SecretTexts = field(default_factory=dict)
+    headers: v.SecretTexts = field(default_factory=dict, repr=False)
     extra_ca: v.InputFile = None
     noverify: v.Switch = False
     server: v.OptionalText = None

@@ -61,7 +61,7 @@ class HttpSink(Sink):
     timeout: v.Duration = 5.0
     username: v.OptionalText = None
     password: v.Password = None
-    headers: v.SecretTexts = field(default_factory=dict)
+    headers: v.SecretTexts = field(default_factory=dict, repr=False)
     tls_ca: v.InputFile = None
     tls_cert: v.InputFile = None
     tls_key: v.InputFile = None
@@ -165,7 +165,7 @@ class LakeSink(Sink):
     packages: v.Packages = ()
     master: Annotated[str, v.SPARK_MASTER] = "local[2]"
     driver_memory: Annotated[str, v.JVM_SIZE] = "1g"
-    spark_conf: Annotated[Mapping[str, str], replace(v.SPARK_CONF, is_secret=True)] = field(default_factory=dict)
+    spark_conf: Annotated[Mapping[str, str], v.SECRET_SPARK_CONF] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from warren.config import Config, Consumer, Notifier
 from warren.config.findings import Findings
+from warren.config.kafka import Connection
 from warren.config.security import Role
 from warren.config.sinks import KafkaSink, Sink
 from warren.domain.status import Status
@@ -12,7 +13,7 @@ from warren.domain.status import Status
 def summary(config: Config) -> Iterator[str]:
     """One line per section that matters."""
     for cluster in config.clusters.values():
-        yield f"cluster {cluster.name}: {', '.join(cluster.servers)}"
+        yield f"cluster {cluster.name}: {', '.join(cluster.servers)}{_security(config.connection_of(cluster))}"
         for consumer in config.consumers.values():
             if consumer.cluster == cluster.name:
                 servers = ", ".join(consumer.servers)
@@ -29,6 +30,22 @@ def summary(config: Config) -> Iterator[str]:
     yield from _notifiers(config)
     for sink in config.sinks.values():
         yield f"sink {sink.name}: {sink.class_name}, {', and '.join(_content(sink))}"
+
+
+def _security(connection: Connection) -> str:
+    """How a connection is encrypted and by what Warren authenticates, if it is and does."""
+    tls, sasl, iam = connection.tls, connection.sasl, connection.iam
+    words = []
+    if tls is not None or iam is not None:
+        words.append("TLS, not verified" if tls and tls.noverify else "TLS")
+    if tls is not None and tls.certfile is not None:
+        words.append(f"with the certificate {tls.certfile}")
+    if sasl is not None:
+        user = sasl.client_id if sasl.effective_mechanism == "OAUTHBEARER" else sasl.username
+        words.append(f"as {user} by {sasl.effective_mechanism}")
+    if iam is not None:
+        words.append(f"by AWS IAM in {iam.region}")
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _notifiers(config: Config) -> Iterator[str]:

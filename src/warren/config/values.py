@@ -9,6 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any
 
+from warren.config.secrets import Secret
 from warren.domain.matching import MAX_PATTERN_CHARS, glob_error, regex_error
 
 
@@ -30,7 +31,9 @@ class Check:
     formerly: str | None = None
     """An older name of the key that is accepted too."""
     is_secret: bool = False
-    """Whether the value is never shown."""
+    """Whether the value is never shown; it may be written as `file:PATH` or with `${NAME}` (`config/secrets.py`)."""
+    may_be_file: bool = True
+    """Whether `file:PATH` stands for the content of a file, and is not a URI."""
     no_effect: str | None = None
     """For a key of Burrow's that is accepted and changes nothing: why."""
 
@@ -155,6 +158,15 @@ def _to_spark_conf(table: dict[str, object]) -> dict[str, str]:
     return settings
 
 
+def _to_options(table: dict[str, object]) -> dict[str, Secret]:
+    options: dict[str, Secret] = {}
+    for name, option in _flat(table):
+        if name in options:
+            raise ValueError(f"{name} is given twice")
+        options[name] = Secret(_scalar_text(name, option))
+    return options
+
+
 def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     # TOML reads spark.sql.x = 1 as tables within tables; to Spark the dots are part of the name.
     for name, value in table.items():
@@ -191,6 +203,8 @@ SPARK_MASTER = text(
     r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+",
 )
 SPARK_CONF = Check("a table of Spark settings, spark.NAME = VALUE", dict, convert=_to_spark_conf)
+# To Spark, file: begins a URI.
+SECRET_SPARK_CONF = replace(SPARK_CONF, is_secret=True, may_be_file=False)
 JVM_SIZE = text('a size for the JVM such as "4g"', r"[1-9]\d*[kmgtKMGT]")
 _SWITCHES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 SWITCH = Check("true or false", bool, from_text=lambda given: _SWITCHES.get(given.lower(), given))
@@ -217,8 +231,9 @@ Packages = Annotated[tuple[str, ...], list_of('a list of "organisation:module:ve
 Globs = Annotated[tuple[str, ...], list_of("a list of globs as in telegraf", glob_error, may_be_empty=True)]
 Address = Annotated[str, _ADDRESS]
 OptionalText = Annotated[str | None, ANY_TEXT]
-Password = Annotated[str | None, replace(ANY_TEXT, is_secret=True)]
+Password = Annotated[Secret | None, replace(ANY_TEXT, is_secret=True, convert=Secret)]
 SecretTexts = Annotated[Mapping[str, str], replace(TEXTS, is_secret=True)]
+ClientOptions = Annotated[Mapping[str, Secret], Check("a table of options", dict, convert=_to_options, is_secret=True)]
 OutputFile = Annotated[Path | None, path_of()]
 InputFile = Annotated[Path | None, path_of(must_exist=True)]
 Allowlist = Annotated[str | None, replace(_REGEX, formerly="group-whitelist")]

@@ -3,6 +3,7 @@
 A request that was taken returns its answer, `BusyError` says to try again, `RefusedError` that no attempt will succeed.
 """
 
+import base64
 import logging
 import ssl
 import time
@@ -12,6 +13,7 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 from warren.config import Notifier
+from warren.config.secrets import Secret, revealed
 from warren.config.sinks import HttpSink
 from warren.errors import BusyError, RefusedError
 
@@ -37,22 +39,25 @@ class HttpClient:
     of a notifier name their whole URL. Its URLs and answers may be secret, and what is refused is given up at once.
     """
 
-    def __init__(self, section: Notifier | HttpSink, headers: Mapping[str, str]) -> None:
-        """Set up a client for a section; its own headers take precedence."""
+    def __init__(
+        self, section: Notifier | HttpSink, headers: Mapping[str, str], token: tuple[str, Secret] | None = None
+    ) -> None:
+        """Set up a client for a section; its own headers take precedence. `token` is a scheme and its secret."""
+        self._section = section
+        self._token = token
         self._is_sink = isinstance(section, HttpSink)
         self._servers, keepalive_s = [""], 5.0
         if isinstance(section, HttpSink):
             self._servers = [server.rstrip("/") for server in section.urls]
         else:
             keepalive_s = 0.0 if section.disable_http_keepalive else float(section.keepalive)
-        self._headers = {**headers, **section.headers}
+        self._headers = headers
         self._client = httpx.Client(
             verify=tls_context(section),
             timeout=float(section.timeout),
             limits=httpx.Limits(
                 max_connections=1, max_keepalive_connections=1 if keepalive_s else 0, keepalive_expiry=keepalive_s
             ),
-            auth=httpx.BasicAuth(section.username, section.password or "") if section.username else None,
         )
 
     def send(
@@ -67,8 +72,9 @@ class HttpClient:
     ) -> httpx.Response:
         """Send a request and return its answer, if it is a success or its status is among `accepted`."""
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        all_headers = {**self._headers, **(headers or {})}
         try:
+            # Read for each request, because the file of a secret may have changed.
+            all_headers = {**self._headers, **self._authorization(), **self._section.headers, **(headers or {})}
             answer = self._client.request(
                 method, f"{self._servers[0]}{url}", content=body, headers=all_headers, params=params or None
             )
@@ -89,6 +95,14 @@ class HttpClient:
         if answer.is_success or answer.status_code in accepted:
             return answer
         raise self._failure(answer)
+
+    def _authorization(self) -> dict[str, str]:
+        if self._token is not None:
+            return {"Authorization": f"{self._token[0]} {self._token[1].reveal()}"}
+        if not self._section.username:
+            return {}
+        credentials = f"{self._section.username}:{revealed(self._section.password)}"
+        return {"Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
 
     def _failure(self, answer: httpx.Response) -> BusyError | RefusedError:
         """What an answer that is no success means for its request."""

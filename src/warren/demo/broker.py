@@ -41,7 +41,8 @@ class Kafka:
     """A Kafka cluster of one broker on free ports of 127.0.0.1.
 
     The data is in `dir`, or in a temporary directory that is removed at the end. `config` overrides settings of the
-    broker. A fast start limits the JIT compiler: give `fast_start=False` where throughput matters.
+    broker, `java_options` are added to its JVM. A fast start limits the JIT compiler: give `fast_start=False` where
+    throughput matters.
     """
 
     dir: Path | None = None
@@ -49,6 +50,7 @@ class Kafka:
     memory: str = "512m"
     fast_start: bool = True
     config: Mapping[str, str] = field(default_factory=dict)
+    java_options: Sequence[str] = ()
     node_id: int = 0
     # As base64 this is a UUID. It must not start with a "-", which the format tool takes for an option.
     cluster_id: str = field(default_factory=lambda: f"{uuid.uuid4().hex[:21]}A")
@@ -180,7 +182,7 @@ class Kafka:
             raise DemoError(f"Kafka's data directory could not be formatted:\n{last_lines(self.log)}")
 
     def _launch(self) -> ChildProcess:
-        options = [f"-Xmx{self.memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        options = [f"-Xmx{self.memory}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", *self.java_options]
         if not _class_archive().exists():
             _class_archive().parent.mkdir(parents=True, exist_ok=True)
             options.append(f"-XX:ArchiveClassesAtExit={self._new_archive}")

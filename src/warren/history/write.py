@@ -43,18 +43,25 @@ class HistoryWriter:
     def __init__(self, data_dir: Path, keep_days: int, step_s: float) -> None:
         self._data_dir = data_dir
         self._store = Store(data_dir)
+        self.configure(keep_days, step_s)
+        # The clusters of a point are written last.
+        self._last_ms = max((file.to_ms for file in history_files(data_dir, HistoryTable.CLUSTERS)), default=0)
+
+    def configure(self, keep_days: int, step_s: float) -> None:
+        """Write a point per step from now on, and keep it for so many days; with 0 days write nothing."""
         self._keep_days = keep_days
         self._step_ms = round(step_s * 1000)
+        if not keep_days:
+            return
+        data_dir = self._data_dir
         for table in HistoryTable:
             history_folder(data_dir, table).mkdir(parents=True, exist_ok=True)
             for draft in history_folder(data_dir, table).glob("*.draft"):
                 draft.unlink(missing_ok=True)
-        # The clusters of a point are written last.
-        self._last_ms = max((file.to_ms for file in history_files(data_dir, HistoryTable.CLUSTERS)), default=0)
 
     def follow(self, manifest: Manifest) -> None:
         """Write a point if one is due, and thin what is older."""
-        if self.record(manifest):
+        if self._keep_days and self.record(manifest):
             self.tidy(manifest.now_ms)
 
     def record(self, manifest: Manifest) -> bool:

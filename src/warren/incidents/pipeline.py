@@ -134,13 +134,17 @@ class IncidentPipeline:
     ) -> None:
         self._incident_store = incident_store
         self._snapshots = snapshots
-        self._keep_ms = max(keep_days, 1) * DAY_MS
-        self._router = router or NotificationRouter()
         self._on_notifications = on_notifications
-        self._partially_known = frozenset(partially_known)
+        self.configure(router or NotificationRouter(), keep_days, partially_known)
         self._state = PipelineState({}, {})
         self._load()
         self._last_cleanup_ms = 0
+
+    def configure(self, router: NotificationRouter, keep_days: int, partially_known: Collection[str] = ()) -> None:
+        """Notify other recipients from the next snapshot on; open incidents stay, with what was sent of them."""
+        self._router = router
+        self._keep_ms = max(keep_days, 1) * DAY_MS
+        self._partially_known = frozenset(partially_known)
 
     def _load(self) -> None:
         """Take over the open incidents and storms of the store."""

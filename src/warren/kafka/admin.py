@@ -1,6 +1,7 @@
 """The admin client of a cluster, with typed answers and a deadline for every call."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -13,9 +14,12 @@ import numpy as np
 from confluent_kafka import ConsumerGroupType, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from warren.config.kafka import Connection
 from warren.domain.arrays import Codes, Ints
 from warren.domain.windows import UNKNOWN
-from warren.errors import ClusterError
+from warren.errors import ClusterError, MissingRightError, SecretError
+from warren.kafka.error_callback import ErrorCallback
+from warren.kafka.options import to_librdkafka
 
 LATEST = -1
 EARLIEST = -2
@@ -71,12 +75,35 @@ class _Client(AdminClient):
         return future
 
 
+class AdminOf:
+    """The admin client of a connection; a new one when its options have changed, for example a password in a file."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._options: dict[str, Any] = {}
+        self._admin: Admin | None = None
+        self._former: Admin | None = None
+        """The client before; its requests under way would fail with it."""
+
+    def admin(self) -> "Admin":
+        """The client with the current options; ClusterError if they cannot be used."""
+        try:
+            options = to_librdkafka(self._connection)
+        except SecretError as error:
+            raise ClusterError(str(error)) from None
+        with self._lock:
+            if self._admin is None or options != self._options:
+                self._former, self._admin, self._options = self._admin, Admin(options), options
+            return self._admin
+
+
 class Admin:
     """Asks one cluster; raises ClusterError when the cluster as a whole does not answer or refuses."""
 
-    def __init__(self, client_config: Mapping[str, str]) -> None:
-        self._last_error = ""
-        settings: dict[str, Any] = {**_DEFAULTS, **client_config, "error_cb": self._on_error}
+    def __init__(self, client_config: Mapping[str, Any]) -> None:
+        self._errors = ErrorCallback(client_config)
+        settings: dict[str, Any] = {**_DEFAULTS, **client_config, "error_cb": self._errors}
         try:
             self._client = _Client(settings)
         except KafkaException as e:
@@ -89,15 +116,22 @@ class Admin:
         except KafkaException as e:
             raise self._to_error(e) from e
 
-    def describe_topics(self, names: Sequence[str], deadline: float) -> dict[str, TopicDescription]:
-        """The description of each of these topics that exists and is visible."""
+    def describe_topics(
+        self, names: Sequence[str], deadline: float, *, needed_right: str | None = None
+    ) -> dict[str, TopicDescription]:
+        """The description of each of these topics that exists and is visible.
+
+        If a right is needed on them, MissingRightError is raised for those that exist perhaps and are not visible.
+        """
         futures: dict[str, Future[Any]] = {}
         for batch in batches(names, _MAX_REQUEST_TOPICS):
             futures |= self._client.describe_topics(TopicCollection(batch), request_timeout=_left(deadline))
         self._follow_controller(futures.values(), deadline)
+        if needed_right is not None:
+            _refuse_hidden(futures, needed_right)
         topics = {name: self._result(future, deadline) for name, future in futures.items()}
         self._client.poll(0)
-        self._last_error = ""
+        self._errors.newest = ""
         return {name: _to_description(topic) for name, topic in topics.items() if topic is not None}
 
     def _follow_controller(self, futures: Collection[Future[Any]], deadline: float) -> None:
@@ -180,14 +214,12 @@ class Admin:
     def _to_error(self, cause: Exception | KafkaError) -> ClusterError:
         # A timeout has no reason; the last error that librdkafka reported does. The poll delivers it.
         self._client.poll(0)
+        if sentence := self._errors.explained():
+            return ClusterError(sentence)
         error = cause.args[0] if isinstance(cause, KafkaException) else cause
         message = error.str() if isinstance(error, KafkaError) else str(error) or "no answer in time"
-        return ClusterError(f"{message} ({self._last_error})" if self._last_error not in ("", message) else message)
-
-    def _on_error(self, error: KafkaError) -> None:
-        # "All brokers down" only sums up the errors before it, which name the broker and the reason.
-        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._last_error:
-            self._last_error = error.str()
+        newest = self._errors.newest
+        return ClusterError(f"{message} ({newest})" if newest not in ("", message) else message)
 
 
 def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
@@ -203,6 +235,19 @@ def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -
         offsets = np.fromiter(known, np.int64, len(request))
     # After the death of a broker, librdkafka's own value for "no offset" is below 0 as well.
     return np.where(offsets < 0, UNKNOWN, offsets)
+
+
+def _refuse_hidden(described: Mapping[str, Future[Any]], needed_right: str) -> None:
+    """Raise if a right is missing: a topic that may not be seen is not one that does not exist."""
+    errors = {name: future.exception() for name, future in described.items() if future.done()}
+    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    hidden = [name for name, e in errors.items() if isinstance(e, KafkaException) and e.args[0].code() == refused]
+    if hidden:
+        verb = "read" if needed_right == "Read" else "see"
+        others = f" (and {len(hidden) - 1} others)" if len(hidden) > 1 else ""
+        raise MissingRightError(
+            f"Warren may not {verb} the topic {hidden[0]}{others}: grant {needed_right} on it to Warren's user"
+        )
 
 
 def _left(deadline: float) -> float:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from warren.clock import steady_ms
 from warren.domain.arrays import Ints
 from warren.domain.windows import UNKNOWN
-from warren.errors import ClusterError
-from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Admin
+from warren.errors import ClusterError, MissingRightError
+from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, AdminOf
 from warren.kafka.samples import (
     COMMITTED,
     NO_OFFSETS,
@@ -74,8 +74,8 @@ class ClusterSampler:
 
     def __init__(self, target: SamplingTarget) -> None:
         self._target = target
-        self._admin = Admin(target.client_config)
-        self._tails = Tails(target.client_config)
+        self._client = AdminOf(target.connection)
+        self._tails = Tails(target.connection)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
         self._is_refresh_wanted = threading.Event()
@@ -86,6 +86,7 @@ class ClusterSampler:
         self._is_suspect = np.empty(0, np.bool_)
         self._suspected_at = 0.0
         self._delivered_owners = 0
+        self._is_closed = False
 
     def sample(
         self, deadline: float, known: SampleVersions, unverified_tails: Sequence[Partition] = ()
@@ -134,28 +135,32 @@ class ClusterSampler:
 
     def committed(self, deadline: float) -> pa.Table:
         """The committed offsets of all groups, read through the Admin API."""
-        groups = self._admin.list_groups(deadline, only_consumer_protocol=False)
-        return _rows_to_table(COMMITTED, self._admin.list_committed(groups, deadline))
+        groups = self._client.admin().list_groups(deadline, only_consumer_protocol=False)
+        return _rows_to_table(COMMITTED, self._client.admin().list_committed(groups, deadline))
 
     def groups(self, deadline: float) -> list[str]:
         """The names of all groups that the brokers list."""
-        return self._admin.list_groups(deadline, only_consumer_protocol=False)
+        return self._client.admin().list_groups(deadline, only_consumer_protocol=False)
 
     def groups_without_offsets(self, groups: Sequence[str], deadline: float) -> list[str]:
         """Those of the groups that have nothing committed."""
-        return self._admin.groups_without_offsets(groups, deadline)
+        return self._client.admin().groups_without_offsets(groups, deadline)
 
     def refresh_forever(self) -> None:
         """Refresh topics, log starts and owners every `topic_refresh_s`, and topics when a sample saw them change."""
         period_s = self._target.topic_refresh_s
         due_at = time.monotonic()
-        while True:
+        while not self._is_closed:
             started = time.monotonic()
             is_due, was_unavailable = started >= due_at, bool(self._unavailable_reason)
             self._is_refresh_wanted.clear()
             try:
                 recheck_at = started + _RECHECK_S if self._refresh(is_due) else math.inf
             except Exception as error:  # noqa: BLE001 - the next refresh may succeed
+                if isinstance(error, MissingRightError) or (
+                    self._unavailable_reason and isinstance(error, ClusterError)
+                ):
+                    self._unavailable_reason = str(error)
                 level = logging.DEBUG if isinstance(error, ClusterError) else logging.ERROR
                 _log.log(level, "cluster %s: refresh of topics: %s", self._target.cluster, error, exc_info=True)
                 time.sleep(_RETRY_S)
@@ -166,17 +171,24 @@ class ClusterSampler:
             self._is_unavailable.wait(max(rest_s, _MIN_REST_S))
             self._is_refresh_wanted.wait(max(min(due_at, recheck_at) - time.monotonic(), 0.0))
 
+    def close(self) -> None:
+        """End the threads; the connections end with the last call under way."""
+        self._is_closed = True
+        self._is_unavailable.set()
+        self._is_refresh_wanted.set()
+        self._tails.close()
+
     def _ends(self, deadline: float) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
         """The ids of the offsets topics and the ends of their partitions."""
         # Described every time, not taken from the refresh: a new cluster creates the topic with its first commit.
-        described = self._admin.describe_topics(self._target.offsets_topics, deadline)
+        described = self._client.admin().describe_topics(self._target.offsets_topics, deadline, needed_right="Read")
         layout = PartitionLayout.of(described)
         earliest, latest = OffsetQuery(layout, EARLIEST), OffsetQuery(layout, LATEST)
         # A broker answers the requests of a connection in order, so an earlier offset is never ahead of a later one.
         receivers = [
-            earliest.send(self._admin, READ_UNCOMMITTED, deadline),
-            latest.send(self._admin, READ_COMMITTED, deadline),
-            latest.send(self._admin, READ_UNCOMMITTED, deadline),
+            earliest.send(self._client.admin(), READ_UNCOMMITTED, deadline),
+            latest.send(self._client.admin(), READ_COMMITTED, deadline),
+            latest.send(self._client.admin(), READ_UNCOMMITTED, deadline),
         ]
         log_start = receivers[0]()
         latest.unresponsive = earliest.unresponsive
@@ -202,7 +214,7 @@ class ClusterSampler:
         return self._topics
 
     def _heads(self, topics: _Topics, deadline: float) -> Ints:
-        heads = topics.heads.send(self._admin, READ_UNCOMMITTED, deadline)()
+        heads = topics.heads.send(self._client.admin(), READ_UNCOMMITTED, deadline)()
         is_known = heads != UNKNOWN
         if topics.heads.partitions and not is_known.any():
             raise ClusterError(f"none of {topics.heads.partitions} partitions answered in time")
@@ -228,7 +240,7 @@ class ClusterSampler:
         checked_at, checked_at_ms = time.monotonic(), steady_ms()
         deadline = checked_at + _REFRESH_TIMEOUT_S
         old = self._topics
-        layout = PartitionLayout.of(self._admin.describe_topics(self._admin.topic_names(deadline), deadline))
+        layout = self._describe_all(deadline)
         self._is_unavailable.clear()
         self._unavailable_reason = ""
         is_same = old is not None and layout.equals(old.layout)
@@ -237,7 +249,7 @@ class ClusterSampler:
             self._topics = replace(old, checked_at=checked_at, checked_at_ms=checked_at_ms)
             return is_short
         log_starts_deadline = time.monotonic() + _LOG_STARTS_TIMEOUT_S
-        log_starts = OffsetQuery(layout, EARLIEST).send(self._admin, READ_UNCOMMITTED, log_starts_deadline)()
+        log_starts = OffsetQuery(layout, EARLIEST).send(self._client.admin(), READ_UNCOMMITTED, log_starts_deadline)()
         owners = old.owners if old else _Owners()
         heads = old.heads if old and is_same else OffsetQuery(layout, LATEST)
         topics = _Topics(time.time_ns(), checked_at, checked_at_ms, layout, heads, log_starts, owners)
@@ -251,13 +263,22 @@ class ClusterSampler:
                 _log.debug("cluster %s: owners: %s", self._target.cluster, error)
         return is_short
 
+    def _describe_all(self, deadline: float) -> PartitionLayout:
+        admin = self._client.admin()
+        described = admin.describe_topics(admin.topic_names(deadline), deadline)
+        if self._topics is not None:
+            # A topic that may no longer be seen is not listed either, but it is not deleted.
+            unlisted = [topic.name for topic in self._topics.layout.topics if topic.name not in described]
+            admin.describe_topics(unlisted, deadline, needed_right="Describe")
+        return PartitionLayout.of(described)
+
     def _owners(self, before: _Owners, deadline: float) -> _Owners:
-        listed = self._admin.list_groups(deadline, only_consumer_protocol=True)
+        listed = self._client.admin().list_groups(deadline, only_consumer_protocol=True)
         # A group that is not listed any more is deleted, or of the classic protocol now: described once more, it loses
         # its owners or shows those that it has. That must not be lost with a result that no sample delivered.
         former = before.listed if before.version == self._delivered_owners else before.groups or ()
         groups = sorted({*listed, *former})
-        table = _rows_to_table(OWNERS, self._admin.list_owners(groups, deadline))
+        table = _rows_to_table(OWNERS, self._client.admin().list_owners(groups, deadline))
         return _Owners(time.time_ns(), table, tuple(groups), tuple(listed))
 
 

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Self
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from warren.errors import ClusterError
 from warren.kafka.sampler_process import Listing, ListingRequest, SampleRequest, SamplerResponse, main
-from warren.kafka.samples import ClusterSample, Partition, SamplingTarget
+from warren.kafka.samples import ClusterSample, Partition, SampleVersions, SamplingTarget
 from warren.processes import SupervisedProcess
 
 # A process finishes a little before the timeout, so that its response arrives in time.
@@ -27,32 +27,67 @@ class ClusterSamplers:
     """The processes that sample the clusters; may be used from several threads."""
 
     def __init__(self, targets: Sequence[SamplingTarget], processes: int) -> None:
-        count = min(max(processes, 1), len(targets))
-        self._clusters = [target.cluster for target in targets]
-        self._processes = [_SamplingProcess(f"sampler {i}", targets[i::count]) for i in range(count)]
+        self._max_processes = max(processes, 1)
+        self._processes: list[_SamplingProcess] = []
+        self._process_numbers = itertools.count()
         self._request_ids = itertools.count(1)
         self._lock = threading.Lock()
         self._last_samples: dict[str, ClusterSample] = {}
-        self._unverified_tails: Mapping[str, Sequence[Partition]] = {}
+        self._unverified_tails: dict[str, Sequence[Partition]] = {}
+        self.change(targets)
+
+    def change(self, targets: Sequence[SamplingTarget]) -> None:
+        """Sample these clusters from now on; those that have not changed keep their connections.
+
+        Not to be called while a sample is taken.
+        """
+        with self._lock:
+            # The last sample may have been discarded, and with it what is only sent once.
+            self._last_samples = {}
+        new = {target.cluster: target for target in targets}
+        shares = [[new.pop(name) for name in process.clusters if name in new] for process in self._processes]
+        for target in new.values():
+            if len(shares) < self._max_processes:
+                shares.append([target])
+            else:
+                min(shares, key=len).append(target)
+        changed = []
+        for process, share in itertools.zip_longest(self._processes, shares):
+            if process is None:
+                changed.append(_SamplingProcess(f"sampler {next(self._process_numbers)}", share))
+            elif share:
+                process.change(share)
+                changed.append(process)
+            else:
+                process.close()
+        self._processes = changed
 
     def verify_tails(self, partitions_by_cluster: Mapping[str, Sequence[Partition]]) -> None:
         """With the next sample, begin to read where the data of these partitions ends."""
         with self._lock:
-            self._unverified_tails = partitions_by_cluster
+            self._unverified_tails = dict(partitions_by_cluster)
 
-    def sample(self, timeout_s: float) -> dict[str, ClusterSample]:
-        """Sample all clusters at once; a cluster that does not answer in time has a sample with an error."""
+    @property
+    def clusters(self) -> list[str]:
+        """The clusters that can be sampled."""
+        return [cluster for process in self._processes for cluster in process.clusters]
+
+    def sample(self, timeout_s: float, clusters: Collection[str] | None = None) -> dict[str, ClusterSample]:
+        """Sample all clusters, or some, at once; one that does not answer in time has a sample with an error."""
+        clusters = self.clusters if clusters is None else clusters
         with self._lock:
-            last, tails, self._unverified_tails = dict(self._last_samples), self._unverified_tails, {}
+            last = {cluster: self._last_samples[cluster] for cluster in clusters if cluster in self._last_samples}
+            tails = {cluster: self._unverified_tails.pop(cluster, ()) for cluster in clusters}
         deadline = time.monotonic() + timeout_s
-        known = {cluster: sample.versions for cluster, sample in last.items()}
+        known = {cluster: last[cluster].versions if cluster in last else SampleVersions() for cluster in clusters}
         request = SampleRequest(next(self._request_ids), _response_deadline(timeout_s), known, tails)
         with contextlib.ExitStack() as requests:
             responses: dict[str, Future[Any]] = {}
             for process in self._processes:
-                responses |= requests.enter_context(process.request(request))
+                if not known.keys().isdisjoint(process.clusters):
+                    responses |= requests.enter_context(process.request(request))
             samples = {}
-            for cluster in self._clusters:
+            for cluster in clusters:
                 try:
                     sample: ClusterSample = _await(responses[cluster], deadline, timeout_s)
                     samples[cluster] = self._complete(sample, last.get(cluster))
@@ -87,7 +122,9 @@ class ClusterSamplers:
 
     def _list(self, cluster: str, timeout_s: float, listing: Listing, groups: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
         deadline = time.monotonic() + timeout_s
-        process = next(process for process in self._processes if cluster in process.clusters)
+        process = next((process for process in self._processes if cluster in process.clusters), None)
+        if process is None:
+            raise ClusterError(f"cluster {cluster}: it is not configured any more")
         request = ListingRequest(next(self._request_ids), _response_deadline(timeout_s), cluster, listing, groups)
         with process.request(request) as responses:
             try:
@@ -113,8 +150,15 @@ class _SamplingProcess:
         self._lock = threading.Lock()
         self._pending: dict[int, tuple[SampleRequest | ListingRequest, dict[str, Future[Any]]]] = {}
         self._silent_since: float | None = None
+        self._targets = targets
         self._process = SupervisedProcess(name, main, targets, self._receive, on_restart=self._resend)
         self.close = self._process.close
+
+    def change(self, targets: Sequence[SamplingTarget]) -> None:
+        """Sample these clusters from now on."""
+        if targets != self._targets:
+            self._targets, self.clusters = targets, [target.cluster for target in targets]
+            self._process.change_argument(targets)
 
     @contextlib.contextmanager
     def request(self, request: SampleRequest | ListingRequest) -> Iterator[dict[str, Future[Any]]]:

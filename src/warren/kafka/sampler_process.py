@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """Sample every cluster of the process by the deadline, on the monotonic clock that all processes share.
+    """Sample clusters by the deadline, on the monotonic clock that all processes share.
 
-    `known` are the versions that the requester has; the response leaves out what has not changed since.
+    `known` are the clusters, with the versions that the requester has: the response leaves out what has not changed.
     """
 
     id: int
@@ -66,18 +66,38 @@ class SamplerResponse:
     body: Body | ClusterError
 
 
-def main(connection: Connection, send: Callable[[object], None], targets: Sequence[SamplingTarget]) -> None:
+Targets: TypeAlias = Sequence[SamplingTarget]
+"""The clusters to sample from now on."""
+
+
+def main(connection: Connection, send: Callable[[object], None], targets: Targets) -> None:
     """Serve requests until the parent process is gone, even if it was killed."""
-    clusters = {target.cluster: _ClusterRequests(target, send) for target in targets}
+    clusters = _change({}, targets, send)
     with contextlib.suppress(EOFError, OSError):
         while True:
-            request: SampleRequest | ListingRequest = connection.recv()
+            request: SampleRequest | ListingRequest | Targets = connection.recv()
             if isinstance(request, ListingRequest):
                 # In a thread of its own, as it may take long and samples must go on.
-                threading.Thread(target=clusters[request.cluster].answer, args=(request,), daemon=True).start()
+                if request.cluster in clusters:
+                    threading.Thread(target=clusters[request.cluster].answer, args=(request,), daemon=True).start()
+            elif isinstance(request, SampleRequest):
+                for name in clusters.keys() & request.known.keys():
+                    clusters[name].samples.submit(clusters[name].answer, request)
             else:
-                for cluster in clusters.values():
-                    cluster.samples.submit(cluster.answer, request)
+                clusters = _change(clusters, request, send)
+
+
+def _change(
+    clusters: Mapping[str, "_ClusterRequests"], targets: Targets, send: Callable[[object], None]
+) -> dict[str, "_ClusterRequests"]:
+    """Those of the clusters that are targets as they are, and new ones for the other targets."""
+    kept = {target.cluster for target in targets if target in [cluster.target for cluster in clusters.values()]}
+    for name in clusters.keys() - kept:
+        clusters[name].close()
+    return {
+        target.cluster: clusters[target.cluster] if target.cluster in kept else _ClusterRequests(target, send)
+        for target in targets
+    }
 
 
 class _ClusterRequests:
@@ -85,15 +105,17 @@ class _ClusterRequests:
 
     def __init__(self, target: SamplingTarget, send: Callable[[object], None]) -> None:
         self.samples = ThreadPoolExecutor(1)
+        self.target = target
         self._cluster = target.cluster
         self._send = send
-        self._sampler: ClusterSampler | ClusterError
-        try:
-            self._sampler = ClusterSampler(target)
-        except ClusterError as error:  # librdkafka refuses a setting
-            self._sampler = error
-        else:
-            threading.Thread(target=self._sampler.refresh_forever, daemon=True).start()
+        self._sampler = ClusterSampler(target)
+        threading.Thread(target=self._sampler.refresh_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """End all threads, each after the request that it answers."""
+        self.samples.shutdown(wait=False, cancel_futures=True)
+        if isinstance(self._sampler, ClusterSampler):
+            self._sampler.close()
 
     def answer(self, request: SampleRequest | ListingRequest) -> None:
         """Send a response, unless it would be too late."""
@@ -111,8 +133,6 @@ class _ClusterRequests:
             self._send(SamplerResponse(request.id, self._cluster, body))
 
     def _run(self, request: SampleRequest | ListingRequest) -> Body:
-        if isinstance(self._sampler, ClusterError):
-            raise self._sampler
         if isinstance(request, ListingRequest):
             match request.listing:
                 case Listing.COMMITTED:
@@ -121,5 +141,5 @@ class _ClusterRequests:
                     return self._sampler.groups(request.deadline)
                 case Listing.WITHOUT_OFFSETS:
                     return self._sampler.groups_without_offsets(request.groups, request.deadline)
-        known = request.known.get(self._cluster, SampleVersions())
+        known = request.known[self._cluster]
         return self._sampler.sample(request.deadline, known, request.unverified_tails.get(self._cluster, ()))

@@ -1,11 +1,12 @@
 """What to sample of a cluster, and what a sample contains."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from warren.config.kafka import Connection
 from warren.domain.arrays import Ints
 
 NO_OFFSETS: Ints = np.empty(0, np.int64)
@@ -53,7 +54,7 @@ class SamplingTarget:
     """A cluster to sample: how to connect, its offsets topics, how often to list its topics."""
 
     cluster: str
-    client_config: Mapping[str, str]
+    connection: Connection
     offsets_topics: tuple[str, ...] = ("__consumer_offsets",)
     topic_refresh_s: float = 60.0
 
@@ -96,7 +97,7 @@ class SampleVersions:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """The state of a cluster at one time; a sample with an `error` contains nothing else.
+    """The state of a cluster at one time; a sample with an `error`, or that is late, contains nothing else.
 
     Times are of the steady clock (`warren.clock`); spans are from the request to its last answer.
     `ends` are fixed before the heads are requested. They leave out the offsets partitions that did not answer; an
@@ -121,3 +122,10 @@ class ClusterSample:
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0
     versions: SampleVersions = SampleVersions()
+    is_late: bool = False
+    """Whether the cluster has not answered yet, but still may."""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it contains the state of the cluster."""
+        return self.error is None and not self.is_late

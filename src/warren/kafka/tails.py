@@ -13,13 +13,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from warren.config.kafka import Connection
 from warren.domain.arrays import Ints
 from warren.domain.lag import SHORT_LAG
 from warren.domain.windows import UNKNOWN
 from warren.kafka.admin import batches
+from warren.kafka.options import to_librdkafka
 from warren.kafka.samples import Partition, VerifiedTail
 from warren.kafka.topics import PartitionLayout
 
@@ -60,12 +63,12 @@ class Tail:
 class Tails:
     """The verified tails of one cluster; a thread reads the requested ones, one batch after the other."""
 
-    def __init__(self, client_config: Mapping[str, str]) -> None:
-        self._config = client_config
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._lock = threading.Lock()
         self._verified: dict[Partition, Tail] = {}
         """Those that were read last come last."""
-        self._requests: queue.SimpleQueue[dict[Partition, tuple[str, int]]] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[dict[Partition, tuple[str, int]] | None] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
         self._is_reading = False
 
@@ -109,12 +112,17 @@ class Tails:
                     del self._verified[partition]
         return heads, tuple(verified)
 
+    def close(self) -> None:
+        """End the thread, after the batch that it reads."""
+        self._requests.put(None)
+
     def _read_forever(self) -> None:
         consumer: Consumer | None = None
-        while True:
-            request = self._requests.get()
+        options: dict[str, Any] = {}
+        while (request := self._requests.get()) is not None:
             try:
-                consumer = consumer or Consumer({**_SETTINGS, **self._config})
+                if (newest := to_librdkafka(self._connection)) != options or consumer is None:
+                    consumer, options = Consumer({**_SETTINGS, **newest}), newest
                 for batch in batches(list(request), _BATCH_SIZE):
                     heads = {partition: request[partition][1] for partition in batch}
                     self._add(read_tails(consumer, heads, time.monotonic() + _BATCH_TIMEOUT_S), request)

@@ -1,6 +1,7 @@
 """Delivers notifications: one thread per notifier sends them in order, each until it is taken, refused or a day old."""
 
 import logging
+import queue
 import random
 import threading
 import time
@@ -41,10 +42,13 @@ class NotifierDelivery:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         jitter: Callable[[], float] = random.random,
         may_send: Callable[[], bool] = lambda: True,
+        close_sender: Callable[[], None] = lambda: None,
     ) -> None:
         self._notifier = notifier
         self._store = store
         self._send = send
+        self._close_sender = close_sender
+        self._new_senders: queue.SimpleQueue[tuple[Send, Callable[[], None]]] = queue.SimpleQueue()
         self._may_send = may_send
         self._clock_ms = clock_ms
         self._jitter = jitter
@@ -65,6 +69,11 @@ class NotifierDelivery:
         """Check for new notifications now."""
         self._wake.set()
 
+    def replace_sender(self, send: Send, close_sender: Callable[[], None]) -> None:
+        """Send through another sender after the notification that is being sent, so that none is sent twice."""
+        self._new_senders.put((send, close_sender))
+        self._wake.set()
+
     def stop(self) -> None:
         """Send no more; the next start continues."""
         self._is_closed = True
@@ -76,6 +85,7 @@ class NotifierDelivery:
 
     def _run(self) -> None:
         while not self._is_closed:
+            self._take_new_sender()
             try:
                 wait_s = self.deliver_next()
             except Exception:
@@ -84,6 +94,15 @@ class NotifierDelivery:
             if wait_s > 0:
                 self._wake.wait(wait_s)
                 self._wake.clear()
+        self._take_new_sender()
+        self._close_sender()
+
+    def _take_new_sender(self) -> None:
+        while not self._new_senders.empty():
+            self._close_sender()
+            self._send, self._close_sender = self._new_senders.get()
+            # What the receiver refused before, it may take now.
+            self._failures = self._resume_ms = 0
 
     def deliver_next(self) -> float:
         """Send the next notification, if one is due; returns the seconds until there may be something to do."""

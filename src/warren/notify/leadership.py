@@ -14,9 +14,8 @@ from warren.incidents.store.changelog import Changelog
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.replicated import ReplicatedStore
 from warren.incidents.store.store import IncidentStore
-from warren.kafka.options import to_librdkafka
 from warren.notify.locks import KafkaLock, Lock, ZooKeeperLock
-from warren.notify.notifiers import delivering
+from warren.notify.notifiers import NotifierDeliveries
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 
@@ -41,23 +40,45 @@ class Leadership:
     def __init__(self, config: Config, snapshots: Store, epoch: int | None = None) -> None:
         self._config = config
         self._snapshots = snapshots
-        self._incidents = _open_store(config, snapshots.root, epoch)
+        self._epoch = epoch
         self._wake = threading.Event()
         self._mutex = threading.RLock()
         self._is_closed = threading.Event()
         self._pipeline: IncidentPipeline | None = None
         """Set while this Warren leads."""
-        self._deliveries = contextlib.ExitStack()
         self._newest: Manifest | None = None
         self._failures = 0
         self._is_following = True
         self._state = ("", "")
         self._since_ms = self._reported_ms = 0
-        self._lock = _make_lock(config, self._wake.set)
+        self._open()
         self._report("standby", "it has just started")
         # The thread takes over, not the constructor: the start must not wait for brokers that do not answer.
         self._thread = threading.Thread(target=self._run, name="notifier leadership", daemon=True)
         self._thread.start()
+
+    def _open(self) -> None:
+        self._incidents = _open_store(self._config, self._snapshots.root, self._epoch)
+        self._deliveries = NotifierDeliveries(self._incidents, self._may_send)
+        self._lock = _make_lock(self._config, self._wake.set)
+        self._settings = _settings(self._config)
+
+    def configure(self, config: Config) -> None:
+        """Notify as another configuration says; the lock and the store change only if their own settings do."""
+        with self._mutex:
+            self._config = config
+            if _settings(config) != self._settings:
+                if self._pipeline is not None:
+                    self._stand_down("its lock or its store of incidents is configured anew")
+                self._close()
+                self._open()
+            elif self._pipeline is not None:
+                try:
+                    router = self._deliveries.configure(config)
+                    self._pipeline.configure(router, config.pipeline.history_days, _partially_known(config))
+                except (ReplicationError, StoreError, Fenced) as error:
+                    self._stand_down(str(error))
+        self._wake.set()
 
     def process(self, manifest: Manifest) -> None:
         """Process a snapshot, if this Warren is the leader."""
@@ -106,7 +127,7 @@ class Leadership:
     def _take_over(self) -> None:
         try:
             self._incidents.take_over()
-            router, wake = self._deliveries.enter_context(delivering(self._config, self._incidents, self._may_send))
+            router, wake = self._deliveries.configure(self._config), self._deliveries.wake
             days, partially_known = self._config.pipeline.history_days, _partially_known(self._config)
             self._pipeline = IncidentPipeline(self._incidents, self._snapshots, days, router, wake, partially_known)
         except Exception as error:  # noqa: BLE001 - whatever it is, another Warren may succeed
@@ -126,7 +147,10 @@ class Leadership:
         lock.close()
         self._failures = 0
         self._is_closed.wait(STEP_BACK_S)
-        self._lock = _make_lock(self._config, self._wake.set)
+        with self._mutex:
+            # Another configuration may have brought another lock meanwhile.
+            if self._lock is lock:
+                self._lock = _make_lock(self._config, self._wake.set)
 
     def _stand_down(self, why: str) -> None:
         log.warning("this Warren no longer notifies%s", f": {why}" if why else "")
@@ -166,23 +190,34 @@ class Leadership:
         with self._mutex:
             self._pipeline = None
             self._deliveries.close()
-            if self._lock is not None:
-                self._lock.close()
             self._report("stopped", "")
-            self._incidents.close()
+            self._close()
+
+    def _close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+        self._incidents.close()
 
 
 def _open_store(config: Config, data_dir: Path, epoch: int | None) -> IncidentStore:
     if not config.has_replicated_incidents:
         return IncidentStore(data_dir, epoch)
-    options = _client_options(config, config.incidents.cluster)
-    return ReplicatedStore(data_dir, Changelog(options, config.incidents.topic), epoch)
+    connection = config.connection_of(config.cluster_or_first(config.incidents.cluster))
+    return ReplicatedStore(data_dir, Changelog(connection, config.incidents.topic), epoch)
 
 
-def _client_options(config: Config, cluster: str | None) -> dict[str, str]:
-    """Kafka client options for the named cluster, by default the first one."""
-    section = config.clusters[cluster] if cluster else next(iter(config.clusters.values()))
-    return to_librdkafka(section, config.profile_of(section))
+def _settings(config: Config) -> list[object]:
+    """All that the lock and the store of incidents are made of."""
+    settings: list[object] = [config.has_replicated_incidents, config.has_leader_election, config.incidents]
+    if config.has_replicated_incidents:
+        settings.append(config.connection_of(config.cluster_or_first(config.incidents.cluster)))
+    if config.has_leader_election:
+        settings += [config.zookeeper, config.tls.get((config.zookeeper and config.zookeeper.tls) or "")]
+        settings.append(config.notifier_lock)
+    if config.has_leader_election and config.notifier_lock:
+        lock_cluster = config.notifier_lock.cluster or config.incidents.cluster
+        settings.append(config.connection_of(config.cluster_or_first(lock_cluster)))
+    return settings
 
 
 def _partially_known(config: Config) -> set[str]:
@@ -200,8 +235,8 @@ def _make_lock(config: Config, on_change: Callable[[], None]) -> Lock | None:
         return ZooKeeperLock(config.zookeeper, config.tls[tls] if tls else None, on_change)
     lock = config.notifier_lock
     assert lock is not None
-    options = _client_options(config, lock.cluster or config.incidents.cluster)
+    connection = config.connection_of(config.cluster_or_first(lock.cluster or config.incidents.cluster))
     topic = f"{config.incidents.topic}-lock"
     return KafkaLock(
-        options, topic, lock.group, lock.session_timeout, Changelog(options, topic).create_topic, on_change
+        connection, topic, lock.group, lock.session_timeout, Changelog(connection, topic).create_topic, on_change
     )

@@ -5,7 +5,7 @@ import logging
 import socket
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from kazoo.client import KazooClient
@@ -15,8 +15,11 @@ from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock as LockRecipe
 from kazoo.retry import KazooRetry
 
+from warren.config.kafka import Connection
 from warren.config.notifiers import ZooKeeper
 from warren.config.security import Tls
+from warren.kafka.client_errors import explain
+from warren.kafka.options import to_librdkafka
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +139,7 @@ def _tls_options(tls: Tls) -> dict[str, object]:
         "use_ssl": True,
         "certfile": tls.certfile and str(tls.certfile),
         "keyfile": tls.keyfile and str(tls.keyfile),
+        "keyfile_password": tls.keypassword and tls.keypassword.reveal(),
         "ca": tls.cafile and str(tls.cafile),
         "verify_certs": not tls.noverify,
     }
@@ -150,7 +154,7 @@ class KafkaLock(Lock):
 
     def __init__(
         self,
-        settings: Mapping[str, str],
+        connection: Connection,
         topic: str,
         group: str,
         session_timeout_s: int,
@@ -160,45 +164,47 @@ class KafkaLock(Lock):
         super().__init__(on_change, "the brokers have not answered yet")
         self._topic = topic
         self._create_topic = create_topic
-        self._brokers = settings["bootstrap.servers"]
+        self._connection = connection
         self._is_assigned = False
-        self._consumer = Consumer(
-            {
-                **settings,
-                "group.id": group,
-                "partition.assignment.strategy": "cooperative-sticky",
-                "session.timeout.ms": session_timeout_s * 1000,
-                "heartbeat.interval.ms": session_timeout_s * 1000 // 4,
-                "enable.auto.commit": False,
-                "log_level": 3,
-                "error_cb": self._client_error,
-            }
-        )
+        self._settings = {
+            "group.id": group,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": session_timeout_s * 1000,
+            "heartbeat.interval.ms": session_timeout_s * 1000 // 4,
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+        self._explanation: str | None = None
+        """Why the brokers refuse this Warren, if they do."""
         self._thread.start()
 
     def is_held(self) -> bool:
         """Whether the partition is assigned to this Warren."""
         return self._is_assigned
 
-    def _run(self) -> None:
-        super()._run()
-        self._consumer.close()
-
     def _compete(self) -> None:
+        self._explanation = None
         self._create_topic()
-        self._consumer.subscribe(
-            [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
-        )
-        while not self._is_closed:
-            message = self._consumer.poll(0.5)
-            error = None if message is None else message.error()
-            if error is not None and not self._is_assigned:
-                # The topic may have been deleted: it is created again.
-                raise KafkaException(error)
-            if self.error and not self._is_assigned:
-                # Kafka's client reports when all brokers are down, but not when one is back.
-                self._consumer.list_topics(self._topic, timeout=5.0)
-                self._set()
+        # A new client each time, with the options of now: a password may have changed.
+        options = to_librdkafka(self._connection)
+        consumer = Consumer({**options, **self._settings, "error_cb": self._client_error})
+        try:
+            consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+            while not self._is_closed:
+                self._poll(consumer)
+        finally:
+            consumer.close()
+
+    def _poll(self, consumer: Consumer) -> None:
+        message = consumer.poll(0.5)
+        error = None if message is None else message.error()
+        if error is not None and not self._is_assigned:
+            # The topic may have been deleted: it is created again.
+            raise KafkaException(error)
+        if self.error and not self._is_assigned:
+            # Kafka's client reports when all brokers are down, but not when one is back.
+            consumer.list_topics(self._topic, timeout=5.0)
+            self._set()
 
     def _assigned(self, _: Consumer, added: list[TopicPartition]) -> None:
         self._set(is_assigned=self._is_assigned or _has_lock(added))
@@ -207,11 +213,13 @@ class KafkaLock(Lock):
         self._set(is_assigned=self._is_assigned and not _has_lock(removed))
 
     def _client_error(self, error: KafkaError) -> None:
+        self._explanation = explain(error.str()) or self._explanation
         if error.code() == KafkaError._ALL_BROKERS_DOWN and not self._is_assigned:
-            self._set(error=f"the brokers at {self._brokers} cannot be reached")
+            brokers = ", ".join(self._connection.servers)
+            self._set(error=self._explanation or f"the brokers at {brokers} cannot be reached")
 
     def _failed(self, error: Exception) -> None:
-        self._set(error=f"the lock could not be taken: {error}")
+        self._set(error=f"the lock could not be taken: {self._explanation or error}")
 
     def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
         if is_assigned and not self._is_assigned:

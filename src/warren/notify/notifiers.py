@@ -1,9 +1,10 @@
 """The notifiers of a configuration: their senders and deliveries, the check of their templates, and samples."""
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -30,27 +31,43 @@ from warren.notify.templates.sample import sample_notification, sample_storm
 log = logging.getLogger(__name__)
 
 
-@contextmanager
-def delivering(
-    config: Config, store: IncidentStore, may_send: Callable[[], bool] = lambda: True
-) -> Iterator[tuple[NotificationRouter, Callable[[], None]]]:
-    """Run one delivery per notifier; yields their router, and a function that wakes all deliveries."""
-    notifiers = list(config.notifiers.values())
-    with ExitStack() as parts:
-        senders = [parts.enter_context(closing(_make_sender(notifier, config))) for notifier in notifiers]
-        deliveries = [
-            NotifierDelivery(notifier.name, store, sender.send, may_send=may_send)
-            for notifier, sender in zip(notifiers, senders, strict=True)
-        ]
-        parts.callback(stop_all, deliveries)
-        for delivery in deliveries:
+class NotifierDeliveries:
+    """One delivery per notifier of a configuration."""
+
+    def __init__(self, store: IncidentStore, may_send: Callable[[], bool] = lambda: True) -> None:
+        self._store = store
+        self._may_send = may_send
+        self._deliveries: dict[str, NotifierDelivery] = {}
+
+    def configure(self, config: Config) -> NotificationRouter:
+        """Deliver to the notifiers of a configuration from now on; returns their router.
+
+        A notifier that stays keeps its delivery. What waits for one that is gone is given up.
+        """
+        senders = {name: _make_sender(notifier, config) for name, notifier in config.notifiers.items()}
+        removed = [self._deliveries.pop(name) for name in [*self._deliveries] if name not in senders]
+        stop_all(removed)
+        for name, sender in senders.items():
+            if name in self._deliveries:
+                self._deliveries[name].replace_sender(sender.send, sender.close)
+                continue
+            delivery = NotifierDelivery(
+                name, self._store, sender.send, may_send=self._may_send, close_sender=sender.close
+            )
+            self._deliveries[name] = delivery
             delivery.start()
+        self._store.give_up_all_but(senders, time.time_ns() // 1_000_000)
+        return NotificationRouter(config.notifiers.values(), config.routes)
 
-        def wake() -> None:
-            for delivery in deliveries:
-                delivery.wake()
+    def wake(self) -> None:
+        """Check for new notifications now."""
+        for delivery in self._deliveries.values():
+            delivery.wake()
 
-        yield NotificationRouter(notifiers, config.routes), wake
+    def close(self) -> None:
+        """Send no more; what waits stays."""
+        stop_all([*self._deliveries.values()])
+        self._deliveries = {}
 
 
 class NullSender(Sender):

@@ -52,14 +52,17 @@ def moved(before: Manifest, now: ClockReading, step_ms: int) -> Manifest:
     """The last manifest as if the clock had always been what it is now.
 
     A step forward may also be time that passed while the machine stood still and its steady clock with it. So the times
-    of samples move only with a step back; after a step forward they leave a gap, which is true in both cases.
+    of samples move only with a step back; after a step forward they leave a gap, which is true in both cases. The time
+    of the list of topics moves both ways, because it is compared with the rows, which do.
     """
     if not step_ms:
         return before
     requests = tuple(structs.replace(request, asked_at_ms=request.asked_at_ms + step_ms) for request in before.requests)
     before = structs.replace(before, now_ms=before.now_ms + step_ms, requests=requests)
     if step_ms > 0:
-        return before
+        return structs.replace(
+            before, clusters={name: _moved_topics(c, step_ms) for name, c in before.clusters.items()}
+        )
     return structs.replace(
         before,
         heads=tuple(_moved_sample(sample, step_ms) for sample in before.heads),
@@ -84,12 +87,15 @@ def _moved_cluster(state: ClusterState, step_ms: int, *, is_exact: bool) -> Clus
         }
         sources[topic] = structs.replace(source, positions=positions)
     return structs.replace(
-        state,
+        _moved_topics(state, step_ms),
         unknown_since_ms=_add(state.unknown_since_ms, step_ms),
         looked_at_ms=_add(state.looked_at_ms, step_ms) or 0,
-        topics_at_ms=_add(state.topics_at_ms, step_ms) or 0,
         sources=sources,
     )
+
+
+def _moved_topics(state: ClusterState, step_ms: int) -> ClusterState:
+    return structs.replace(state, topics_at_ms=_add(state.topics_at_ms, step_ms) or 0)
 
 
 def _moved_position(position: Position, step_ms: int) -> Position:

@@ -1,30 +1,32 @@
 """Cycles over all clusters, each exactly once: sample, plan, read and judge, publish; only the manifest commits."""
 
 import logging
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from msgspec import structs
 
 from warren.clock import ClockReading, read_clock
 from warren.config import Config
-from warren.errors import ClusterError
 from warren.kafka.samples import ClusterSample, Partition
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
+from warren.pipeline.cluster_errors import log_cluster_errors
+from warren.pipeline.cluster_reads import ClusterReads
 from warren.pipeline.engine import Engine, FlowFailed
 from warren.pipeline.failing_clusters import FailingClusters
-from warren.pipeline.group_checks import GroupChecks
+from warren.pipeline.group_checks import GroupChecks, checked_clusters
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.held_partitions import HeldPartitions
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
-from warren.pipeline.offset_ranges import TopicRead, admit
+from warren.pipeline.offset_ranges import admit
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.planner import Planner, deletions_after_cycle, deletions_in_cycle, driver_tables
+from warren.pipeline.seed_lists import ListCommitted, SeedLists
 from warren.pipeline.shuffle import bucket_slots
+from warren.pipeline.stopwatch import Stopwatch
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 from warren.snapshot.store import Store
@@ -33,23 +35,12 @@ log = logging.getLogger(__name__)
 
 SampleClusters = Callable[[], Mapping[str, ClusterSample]]
 """Samples every cluster: the ends of offsets topics first, then heads."""
-ListCommitted = Callable[[str], pa.Table]
-"""Lists the offsets that a cluster's brokers hold for all its groups."""
+MAX_LOST_READS = 2
+"""How often Spark's JVM may die in a cycle until the clusters are read one by one, to find out which one kills it."""
+MAX_FAILURES = 4
+
 VerifyTails = Callable[[Mapping[str, Sequence[Partition]]], None]
 """Requests the tails of some partitions to be read, by cluster."""
-
-
-@dataclass(slots=True)
-class _Stopwatch:
-    """How long each stage of a cycle took."""
-
-    stages: dict[str, int] = field(default_factory=dict)
-    _last: float = field(default_factory=time.monotonic)
-
-    def lap(self, stage: str) -> None:
-        now = time.monotonic()
-        self.stages[stage] = self.stages.get(stage, 0) + round((now - self._last) * 1000)
-        self._last = now
 
 
 class Cycles:
@@ -73,7 +64,7 @@ class Cycles:
         self._engine = engine
         self._store = store
         self._sample = sample
-        self._list_committed = list_committed
+        self._seed_lists = SeedLists(list_committed)
         self._verify_tails = verify_tails
         self._clock = clock
         self._on_level = on_level
@@ -82,6 +73,7 @@ class Cycles:
         self._requests = RequestQueue(store.root)
         self.timing: Mapping[str, int] = {}
         self._failing = FailingClusters()
+        self._reads = ClusterReads()
         self._writer = ManifestWriter(store, self._first_manifest, lambda: clock().steady_ms)
         self._head_files = self._last_head_files()
         self._slots = bucket_slots(len(self.manifest.buckets) or config.pipeline.buckets)
@@ -96,42 +88,58 @@ class Cycles:
         """How often a cycle runs."""
         return self._planner.trigger_s
 
+    def configure(self, config: Config, engine: Engine) -> None:
+        """Go on with another configuration, as a restart would: from the last manifest."""
+        self._config, self._engine = config, engine
+        self._planner = Planner(config, str(self._store.root))
+        self._writer.newest = structs.replace(self.manifest, **self._settings())
+        self._failing = FailingClusters()
+        self._reads.drop()
+        self._group_checks.configure(checked_clusters(config))
+
+    def _settings(self) -> dict[str, Any]:
+        """What a manifest has of the configuration."""
+        return {
+            "intervals": self._config.storage.intervals,
+            "minimum_complete": self._config.evaluator.minimum_complete,
+            "allowed_lag": self._config.evaluator.allowed_lag,
+            "trigger_ms": round(self.trigger_s * 1000),
+        }
+
     def _first_manifest(self) -> Manifest:
         """The manifest of a data directory in which no cycle has run yet."""
-        return Manifest(
-            sequence=0,
-            predecessor=None,
-            epoch=1,
-            now_ms=0,
-            intervals=self._config.storage.intervals,
-            minimum_complete=self._config.evaluator.minimum_complete,
-            allowed_lag=self._config.evaluator.allowed_lag,
-            trigger_ms=round(self.trigger_s * 1000),
-            buckets=(),
-            heads=(),
-            clusters={},
-        )
+        return Manifest(0, None, epoch=1, now_ms=0, buckets=(), heads=(), clusters={}, **self._settings())
 
     def _last_head_files(self) -> HeadFiles:
         return HeadFiles(self._store, self.manifest.heads[-1] if self.manifest.heads else None)
 
+    @property
+    def has_late_clusters(self) -> bool:
+        """Whether clusters are still being read that the last cycle did not wait for."""
+        return bool(self._reads.late)
+
     def run_once(self) -> Manifest:
-        """Run one cycle; if Spark fails, it runs again and reads the clusters one by one, without those that fail."""
-        watch = _Stopwatch()
+        """Run one cycle; one that fails runs again, without the clusters that made it fail."""
+        watch = Stopwatch()
         samples = dict(self._sample())
         watch.lap("look")
-        try:
+        failures, lost_reads = 0, 0
+        while True:
             try:
-                self._attempt(samples, watch, apart=self._failing)
+                self._attempt(samples, watch, one_by_one=lost_reads == MAX_LOST_READS)
+                break
             except FlowFailed as error:
                 self._discard_attempt()
-                log.warning("a cycle failed, now the clusters are read one by one: %s", error)
+                failures, lost_reads = failures + 1, lost_reads + error.has_lost_reads
+                if failures == MAX_FAILURES:
+                    self._reads.drop()
+                    raise
+                log.warning("a cycle failed and runs again: %s", error)
                 self._recover(error)
-                samples |= {name: sample for name, sample in self._sample().items() if sample.error is not None}
-                self._attempt(samples, watch, apart=self._planner.names)
-        except Exception:
-            self._discard_attempt()
-            raise
+            except Exception:
+                self._reads.drop()
+                self._discard_attempt()
+                raise
         self._writer.remove_old()
         watch.lap("clean-up")
         self.timing = watch.stages
@@ -143,27 +151,35 @@ class Cycles:
         self._store.sweep_attempt(self.manifest.sequence + 1)
 
     def _recover(self, error: FlowFailed) -> None:
-        """Leave out the clusters that failed, and all files that are damaged."""
-        self._leave_out({name: f"it cannot be judged: {message}" for name, message in error.clusters.items()})
+        """Leave out the clusters that failed, and all files that are damaged; the rest has been read and stays read."""
+        self._leave_out(error.clusters)
         if self._writer.fall_back():
             self._head_files = self._last_head_files()
+            self._reads.drop()
+        if error.has_lost_reads:
+            self._reads.drop()
 
     def _leave_out(self, errors: Mapping[str, str]) -> None:
-        for name, error in errors.items():
-            log.error("%s is left out: %s", name, error)
+        """They are logged when a manifest says so."""
+        self._reads.drop(errors)
         self._failing.add(errors)
 
-    def _attempt(self, samples: Mapping[str, ClusterSample], watch: _Stopwatch, apart: Collection[str]) -> None:
-        """Plan, run and publish one cycle; until the manifest is published nothing has happened.
-
-        The clusters in `apart` are read one by one before the others, and those that fail are left out.
-        """
+    def _attempt(self, samples: Mapping[str, ClusterSample], watch: Stopwatch, *, one_by_one: bool) -> None:
+        """Plan, read, judge and publish one cycle; until the manifest is published nothing has happened."""
         requested, now = self._take_requests(), self._clock()
         before, step_ms = self._before(now)
-        samples = self._with_wall_times(self._failing.leave_out(samples), now)
-        samples, reads, tables = self._read(before, samples, apart, now.wall_ms)
-        answered = {name: sample for name, sample in samples.items() if sample.error is None}
-        listed, seeds = self._group_checks.answers(before, answered, now.wall_ms), self._list_seeds(answered)
+        if step_ms:
+            self._reads.drop()  # they were planned by the clock as it was
+        samples = {name: sample for name, sample in samples.items() if name in self._config.clusters}
+        samples = self._reads.samples(self._failing.leave_out(samples))
+        samples = self._read(before, samples, now, one_by_one=one_by_one)
+        watch.lap("read")
+        parts = self._reads.ended
+        samples = self._with_wall_times(samples, now)
+        answered = {name: samples[name] for name in parts}
+        reads = [topic for part in parts.values() for topic in part.topics]
+        listed = self._group_checks.answers(before, answered, now.wall_ms)
+        seeds = self._seed_lists.listed({name: part.seeds for name, part in parts.items()})
         topics = {name: self._head_files.topics(name) for name in answered}
         clusters = self._planner.clusters(before, answered, reads, topics, now.wall_ms)
         clusters = self._group_checks.planned(clusters, listed)
@@ -173,18 +189,19 @@ class Cycles:
         heads = thin_history(heads, now.wall_ms)
         deletions = deletions_in_cycle(before, requested, self._config.clusters, now.wall_ms)
         plan = self._planner.plan(before, now.wall_ms, clusters, reads, heads, self._slots, deletions, step_ms)
-        tables = [driver_tables(plan, answered, seeds, listed), *tables]
+        tables = driver_tables(plan, answered, seeds, listed)
         watch.lap("plan")
-        unread = [replace(read, ranges={}) if read.cluster in apart else read for read in reads]
-        results = self._engine.run(unread, pa.concat_tables(tables), plan, lambda: self._all_answer(unread))
+        results = self._engine.judge([part.read for part in parts.values() if part.read], tables, plan)
         if failures := {name: error for result in results for name, error in result.failures.items()}:
-            raise FlowFailed("some clusters cannot be judged", failures)
+            errors = {name: f"it cannot be judged: {error}" for name, error in failures.items()}
+            raise FlowFailed("some clusters cannot be judged", errors)
         watch.lap("judge")
         manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
         steps = before.clock_steps + bool(step_ms)
         manifest = structs.replace(manifest, steady_ms=now.steady_ms, boot_id=now.boot_id, clock_steps=steps)
         self._publish(before, manifest, results, listed)
         watch.lap("publish")
+        self._reads.drop(parts)
         self._group_checks.published(listed, results, now.wall_ms)
         self._failing.forgive(answered)
         self._requests.remove(request.id for request in requested)
@@ -199,24 +216,45 @@ class Cycles:
         return moved(self.manifest, now, step_ms), step_ms
 
     def _with_wall_times(self, samples: Mapping[str, ClusterSample], now: ClockReading) -> dict[str, ClusterSample]:
-        """The samples of configured clusters by the wall clock, with topics that are missing for the first time."""
-        samples = {name: sample for name, sample in samples.items() if name in self._config.clusters}
+        """The samples by the wall clock, with topics that are missing for the first time."""
         return {
-            name: sample if sample.error else self._head_files.keep_missing_topics(sample)
+            name: self._head_files.keep_missing_topics(sample) if sample.is_answer else sample
             for name, sample in with_wall_times(samples, now.offset_ms).items()
         }
 
     def _read(
-        self, before: Manifest, samples: Mapping[str, ClusterSample], apart: Collection[str], now_ms: int
-    ) -> tuple[dict[str, ClusterSample], list[TopicRead], list[pa.Table]]:
-        """What to read of each cluster, and what has been read apart; clusters that failed then have an error."""
-        answered = {name: sample for name, sample in samples.items() if sample.error is None}
-        reads = admit(self._planner.reads(before, answered, now_ms), self._config.pipeline.max_records)
+        self, before: Manifest, samples: Mapping[str, ClusterSample], now: ClockReading, *, one_by_one: bool
+    ) -> dict[str, ClusterSample]:
+        """Read all clusters that have answered; the samples of those that fail, or are late, then say so."""
+        new = {name: sample for name, sample in samples.items() if sample.is_answer and name not in self._reads}
+        missing: dict[str, ClusterSample] = {}
+        for own in [[name] for name in sorted(new)] if one_by_one else [list(new)]:
+            try:
+                self._start_reads(before, {name: new[name] for name in own}, now)
+                failures = self._reads.wait(self._engine, for_all=one_by_one)
+            except FlowFailed as error:
+                if one_by_one and error.has_lost_reads:
+                    raise FlowFailed(str(error), {own[0]: str(error)}, has_lost_reads=True) from error
+                raise
+            errors = {name: f"its offsets topic could not be read: {error}" for name, error in failures.items()}
+            self._leave_out(errors)
+            missing |= {name: ClusterSample(name, error=error) for name, error in errors.items()}
+        missing |= {name: ClusterSample(name, is_late=True) for name in self._reads.late}
+        return {**samples, **missing}
+
+    def _start_reads(self, before: Manifest, samples: Mapping[str, ClusterSample], now: ClockReading) -> None:
+        """Plan what to read of some clusters, and start to."""
+        reads = self._planner.reads(before, with_wall_times(samples, now.offset_ms), now.wall_ms)
+        reads = admit(reads, self._config.pipeline.max_records)
+        # Those that were late get the first tasks: then only clusters that are slow themselves are late again.
+        reads.sort(key=lambda read: read.cluster not in self._reads.slow)
         for warning in (warning for read in reads for warning in read.warnings):
             log.warning("%s", warning)
-        tables = self._read_apart(before, reads, apart, now_ms)
-        kept = self._failing.leave_out(samples)
-        return kept, [read for read in reads if kept[read.cluster].error is None], tables
+        named = tuple(PlannedCluster(name, is_judged=False) for name in self._planner.names)
+        plan = self._planner.plan(before, now.wall_ms, named, reads, (), self._slots)
+        unseeded = [name for name in samples if self._planner.needs_seeds(before, name)]
+        seeds = {name: answer for name in unseeded if (answer := self._seed_lists.start(name))}
+        self._reads.start(self._engine, samples, reads, plan, seeds)
 
     def _publish(
         self, before: Manifest, manifest: Manifest, results: Sequence[BucketResult], listed: Mapping[str, pa.Table]
@@ -226,6 +264,7 @@ class Cycles:
         manifest = structs.replace(manifest, requests=deletions_after_cycle(self._planner, before, manifest, renewed))
         manifest = self._held_partitions.with_transactional_ids(manifest)
         self._writer.publish(self._group_checks.with_unseen_deletions(before, manifest, listed, results))
+        log_cluster_errors(before, manifest)
         self._head_files.published()
         self._log_rejects(results)
         tails: dict[str, dict[Partition, None]] = {}
@@ -234,11 +273,13 @@ class Cycles:
         self._verify_tails({cluster: list(wanted) for cluster, wanted in tails.items()})
 
     def _take_requests(self) -> list[PipelineRequest]:
-        """The requested deletions that no manifest knows yet; all other requests are dealt with at once."""
+        """The requested deletions that no manifest knows yet; levels are set at once, reloads wait for the end."""
         known = {request.id for request in self.manifest.requests}
         deletions: list[PipelineRequest] = []
         done: list[PipelineRequest] = []
         for request in self._requests.pending():
+            if request.kind == RequestKind.RELOAD:
+                continue
             if request.kind == RequestKind.LOGLEVEL:
                 self._set_level(request.level)
             is_new = request.kind == RequestKind.DELETE and request.id not in known
@@ -251,37 +292,6 @@ class Cycles:
             self._on_level(level)
         except (LookupError, ValueError):
             log.warning("the requested log level %r does not exist", level)
-
-    def _list_seeds(self, answered: Iterable[str]) -> dict[str, pa.Table]:
-        """What the brokers hold for groups that stay silent after a start at the latest commits, once per cluster."""
-        seeds = {}
-        for cluster in answered:
-            if self._planner.needs_seeds(self.manifest, cluster):
-                try:
-                    seeds[cluster] = self._list_committed(cluster)
-                except ClusterError as error:
-                    log.warning("%s: committed offsets could not be listed, trying again: %s", cluster, error)
-        return seeds
-
-    def _read_apart(
-        self, before: Manifest, reads: Sequence[TopicRead], apart: Collection[str], now_ms: int
-    ) -> list[pa.Table]:
-        """The tables of some clusters, read one by one, so that a failure has a name; those that fail are left out."""
-        named = tuple(PlannedCluster(name, is_judged=False) for name in self._planner.names)
-        plan = self._planner.plan(before, now_ms, named, reads, (), self._slots)
-        tables = []
-        for cluster in sorted({read.cluster for read in reads if read.ranges and read.cluster in apart}):
-            own = [read for read in reads if read.cluster == cluster]
-            try:
-                tables.append(self._engine.read(cluster, reads, plan, lambda own=own: self._all_answer(own)))  # type: ignore[misc]
-            except FlowFailed as error:
-                self._leave_out({cluster: f"its offsets topic could not be read: {error}"})
-        return tables
-
-    def _all_answer(self, reads: Sequence[TopicRead]) -> bool:
-        """Whether every cluster that is to be read still answers."""
-        samples = self._sample()
-        return all(samples[read.cluster].error is None for read in reads if read.ranges)
 
     def _log_rejects(self, results: Sequence[BucketResult]) -> None:
         for reject in (reject for result in results for reject in result.rejects):

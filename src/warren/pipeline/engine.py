@@ -1,58 +1,88 @@
-"""Runs the flow of a cycle on Spark."""
+"""Runs the two halves of a cycle on Spark: each cluster is read by a job of its own, and one job judges all buckets."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.config import Config
-from warren.kafka.options import to_spark_options
+from warren.errors import WarrenError
 from warren.pipeline.bucket_result import BucketResult, decode_result
-from warren.pipeline.flow import flow, read_tables
+from warren.pipeline.flow import judge_tables, read_tables
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.query import QueryNotStarted, run_query
 from warren.pipeline.schemas import ADDRESSED
-from warren.sources.offsets_topic import offsets_topics, read_commits
+from warren.pipeline.spark_read import LOST_WORKER, MAX_LOST_WORKERS, ReadRows, SparkRead, root_cause
+from warren.sources.kafka_scan import TopicScan, scan_topics
+from warren.sources.offsets_topic import offsets_topics, reader_options
 from warren.spark.supervised import SparkDied, SupervisedSpark
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-LOST_WORKER = "Python worker exited unexpectedly"
-MAX_LOST_WORKERS = 4
-"""How often a query may lose a worker: each task that was given a dead one has to fail before there are new ones."""
-
-KeepWaiting = Callable[[], bool]
-"""Whether to go on waiting for a query whose first task has not started yet."""
-
 
 class FlowFailed(Exception):  # noqa: N818 - says what happened
-    """A cycle could not be run, or an offsets topic not be read; the message is the innermost cause.
+    """A cycle could not be run; the message is the innermost cause.
 
-    `clusters` are those at fault, each with its error, as far as they are known.
+    `clusters` are those at fault, each with its error, as far as they are known. `has_lost_reads` says that all that
+    was read is gone, because Spark's JVM has died.
     """
 
-    def __init__(self, message: str, clusters: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, message: str, clusters: Mapping[str, str] | None = None, *, has_lost_reads: bool = False
+    ) -> None:
         super().__init__(message)
         self.clusters = clusters or {}
+        self.has_lost_reads = has_lost_reads
+
+
+class ClusterRead(Protocol):
+    """The read of one cluster's offsets topics, under way or ended; what it has read stays until it is released.
+
+    `error` says why it has failed, if it has.
+    """
+
+    error: str | None
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended, at the latest after so long; raises FlowFailed if it is lost."""
+
+    def release(self) -> None:
+        """Cancel it, if it is under way, and forget what it has read."""
+
+
+class FailedRead:
+    """A read that could not be started."""
+
+    def __init__(self, error: str) -> None:
+        self.error: str | None = error
+
+    def wait(self, timeout_s: float) -> bool:
+        """It has ended."""
+        return True
+
+    def release(self) -> None:
+        """There is nothing to forget."""
 
 
 class Engine(Protocol):
-    """What runs the flow of a cycle: Spark, or a test without it."""
+    """What runs the two halves of a cycle: Spark, or a test without it."""
 
-    def run(
-        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
-    ) -> list[BucketResult]:
-        """Read, judge and write all buckets; gives their results in the order of the buckets."""
+    def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
+        """Start to read and decode the clusters of these topics; topics are in the order of the plan's sources."""
 
-    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
-        """Only read and decode, of one cluster; gives what `run` takes as its tables, raises FlowFailed."""
+    def wait(self, waiting: Callable[[], None]) -> None:
+        """Call what waits for reads; raises FlowFailed if they are lost meanwhile."""
+
+    def judge(self, reads: Sequence[ClusterRead], tables: pa.Table, plan: CyclePlan) -> list[BucketResult]:
+        """Judge and write all buckets from what was read and these tables; results are in the order of the buckets."""
 
 
 class SparkEngine:
@@ -63,32 +93,43 @@ class SparkEngine:
         self._consumers = offsets_topics(config)
         self._spark = spark
 
-    def run(
-        self, reads: Sequence[TopicRead], tables: pa.Table, plan: CyclePlan, keep_waiting: KeepWaiting
-    ) -> list[BucketResult]:
-        """Read, judge and write all buckets; gives their results in the order of the buckets."""
+    def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
+        """Start to read and decode the clusters of these topics, each by a job of its own."""
+        scans: dict[str, list[tuple[int, TopicScan]]] = {}
+        failed: dict[str, ClusterRead] = {}
+        for source, read in enumerate(reads):
+            if read.ranges:
+                try:
+                    scans.setdefault(read.cluster, []).append((source, self._scan(read)))
+                except WarrenError as error:
+                    failed[read.cluster] = FailedRead(str(error))
+        scans = {cluster: own for cluster, own in scans.items() if cluster not in failed}
+        return {**failed, **(self._query(lambda spark: _start(spark, scans, plan)) if scans else {})}
+
+    def wait(self, waiting: Callable[[], None]) -> None:
+        """Call what waits for reads, under supervision: it ends if the JVM dies, and a JVM that hangs is killed."""
+        self._query(lambda _: waiting())
+
+    def judge(self, reads: Sequence[ClusterRead], tables: pa.Table, plan: CyclePlan) -> list[BucketResult]:
+        """Judge and write all buckets; gives their results in the order of the buckets."""
+        tasks: dict[ReadRows, list[int]] = {}
+        for read in reads:
+            assert isinstance(read, SparkRead)
+            tasks.setdefault(read.rows, []).extend(read.tasks)
 
         def judged(spark: SparkSession) -> list[Row]:
-            scans = [self._scan(spark, source, read) for source, read in enumerate(reads) if read.ranges]
-            return run_query(spark, flow(spark, scans, tables, plan).collect, keep_waiting)
+            schema = from_arrow_schema(ADDRESSED)
+            parts = [spark.createDataFrame(tables, schema=schema), *(rows.frame(own) for rows, own in tasks.items())]
+            cores = spark.sparkContext.defaultParallelism
+            return judge_tables(reduce(DataFrame.unionAll, parts).coalesce(2 * cores), plan, cores).collect()
 
         rows = self._query(judged)
         return [decode_result(bytes(row.result)) for row in sorted(rows, key=lambda row: int(row.bucket))]
 
-    def read(self, cluster: str, reads: Sequence[TopicRead], plan: CyclePlan, keep_waiting: KeepWaiting) -> pa.Table:
-        """Only read and decode, of one cluster; gives what `run` takes as its tables."""
-
-        def tables(spark: SparkSession) -> pa.Table:
-            own = [(source, read) for source, read in enumerate(reads) if read.cluster == cluster and read.ranges]
-            scans = [self._scan(spark, source, read) for source, read in own]
-            return run_query(spark, read_tables(scans, plan).toArrow, keep_waiting)
-
-        return self._query(tables).cast(ADDRESSED)
-
-    def _scan(self, spark: SparkSession, source: int, read: TopicRead) -> DataFrame:
+    def _scan(self, read: TopicRead) -> TopicScan:
         consumer = self._consumers[read.cluster, read.topic][0]
-        options = to_spark_options(consumer, self._config.profile_of(consumer))
-        return read_commits(spark, source, read.cluster, options, read.topic, read.ranges)
+        options = reader_options(read.cluster, read.topic, self._config.connection_of(consumer))
+        return TopicScan(read.topic, options, read.ranges)
 
     def _query(self, query: Callable[[SparkSession], T]) -> T:
         """Run a query; one that lost a Python worker runs again, as Spark on one machine repeats no task."""
@@ -96,17 +137,26 @@ class SparkEngine:
         while True:
             try:
                 return self._spark.run(query)
-            except (PySparkException, Py4JError, QueryNotStarted, SparkDied) as error:
+            except SparkDied as error:
+                raise FlowFailed(str(error), has_lost_reads=True) from error
+            except (PySparkException, Py4JError) as error:
                 if LOST_WORKER not in str(error) or lost_workers == MAX_LOST_WORKERS:
-                    raise FlowFailed(_root_cause(error)) from error
+                    raise FlowFailed(root_cause(error)) from error
                 lost_workers += 1
                 log.warning("a Python worker of Spark has died; the query runs again")
 
 
-def _root_cause(error: Exception) -> str:
-    """The innermost cause of an error of Spark, in one line: what Python raised, or the last cause that Java names."""
-    lines = str(error).splitlines()
-    tracebacks = [number for number, line in enumerate(lines) if line.startswith("Traceback")]
-    raised = [line for line in lines[tracebacks[-1] + 1 :] if line[:1].strip()] if tracebacks else []
-    causes = [line.strip() for line in lines if line.startswith(("Caused by:", ": org.apache.kafka"))]
-    return next(iter([*raised[:1], *causes[-1:]]), " ".join(lines[:2]).strip())[:300]
+def _start(
+    spark: SparkSession, scans: Mapping[str, Sequence[tuple[int, TopicScan]]], plan: CyclePlan
+) -> dict[str, ClusterRead]:
+    """Start one job per cluster on its Spark partitions of one DataFrame, whose rows are kept where they are made."""
+    numbered = [(cluster, *each) for cluster, own in scans.items() for each in own]
+    records, scan_of_task = scan_topics(
+        spark, [scan for _, _, scan in numbered], 2 * spark.sparkContext.defaultParallelism
+    )
+    source_of_task = [numbered[index][1] for index in scan_of_task]
+    rows = ReadRows(read_tables(records, source_of_task, plan))
+    tasks: dict[str, list[int]] = {}
+    for task, index in enumerate(scan_of_task):
+        tasks.setdefault(numbered[index][0], []).append(task)
+    return {cluster: SparkRead(rows, own) for cluster, own in tasks.items()}

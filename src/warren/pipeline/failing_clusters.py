@@ -1,7 +1,7 @@
-"""Clusters that made a cycle fail: they are left out for a while, and then read apart from the others."""
+"""Clusters that made a cycle fail: they are left out for a while, and then tried again."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from warren.delivery.backoff import Backoff
@@ -17,29 +17,20 @@ class _Failure:
     retry_at: float
 
 
-class FailingClusters(Collection[str]):
+class FailingClusters:
     """The clusters that failed last, each with its error and when to try again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failing: dict[str, _Failure] = {}
 
-    def __contains__(self, cluster: object) -> bool:
-        return cluster in self._failing
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._failing))
-
-    def __len__(self) -> int:
-        return len(self._failing)
-
     def add(self, errors: Mapping[str, str]) -> None:
         """Leave clusters out from now on, longer after each failure."""
         for cluster, error in errors.items():
-            failures = self._failing[cluster].failures + 1 if cluster in self else 0
+            failures = self._failing[cluster].failures + 1 if cluster in self._failing else 0
             self._failing[cluster] = _Failure(error, failures, self._clock() + RETRIES.wait_s(failures))
 
-    def forgive(self, clusters: Collection[str]) -> None:
+    def forgive(self, clusters: Iterable[str]) -> None:
         """These were in a cycle that was published."""
         for cluster in clusters:
             self._failing.pop(cluster, None)

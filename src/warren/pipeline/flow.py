@@ -1,6 +1,7 @@
 """One cycle on Spark, from the records of the offsets topics to the files of the next snapshot.
 
     plan ─► map steps ─► shuffle by bucket ─► bucket steps ─► files, and one result per bucket
+            read_tables: one job per cluster   judge_tables: one job for all clusters
 
 The driver makes the plan (`planner.py`) and turns the results into a manifest (`next_manifest.py`); `cycle.py` decides
 when this runs and commits it exactly once. Map steps are pure functions of records and plan. Every bucket step has the
@@ -9,15 +10,16 @@ read (state, head samples) before the first bucket step and written after the la
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from warren.domain.arrays import to_ints
 from warren.pipeline.add_commits import (
     add_seeds,
     append_commits,
@@ -39,7 +41,7 @@ from warren.pipeline.drop import (
 from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.roll_up_groups import roll_up_groups
-from warren.pipeline.schemas import ADDRESSED, RESULTS, TableKind
+from warren.pipeline.schemas import ADDRESSED, RAW_RECORDS, RESULTS, TableKind
 from warren.pipeline.shuffle import address_tables, gather_tables
 from warren.pipeline.wanted import keep_wanted
 from warren.pipeline.working_bucket import BucketInputs, BucketStep, WorkingBucket, sort_partitions
@@ -47,6 +49,11 @@ from warren.snapshot.store import Store
 from warren.spark.worker import prepare_worker
 
 Batches = Iterable[pa.RecordBatch]
+
+
+class UnreadableFiles(Exception):  # noqa: N818 - says what happened
+    """Files of the state or of the head history cannot be read, whichever cluster they are of."""
+
 
 BUCKET_STEPS: tuple[BucketStep, ...] = (
     drop_restarted_clusters,
@@ -66,20 +73,26 @@ BUCKET_STEPS: tuple[BucketStep, ...] = (
 )
 
 
-def flow(spark: SparkSession, scans: Sequence[DataFrame], driver_tables: pa.Table, plan: CyclePlan) -> DataFrame:
-    """A whole cycle: the records of every source, and the driver's own tables, to one result per bucket."""
-    addressed, results = from_arrow_schema(ADDRESSED), from_arrow_schema(RESULTS)
-    tables = spark.createDataFrame(driver_tables, schema=addressed)
-    if scans:
-        tables = tables.unionByName(read_tables(scans, plan))
-    return tables.repartition(plan.buckets, "slot").mapInArrow(judge_buckets(plan), results)
+def read_tables(records: DataFrame, source_of_task: Sequence[int], plan: CyclePlan) -> DataFrame:
+    """The first half of a cycle: records of offsets topics, each Spark partition of one source, to addressed tables."""
+    return records.mapInArrow(map_tasks(source_of_task, plan), from_arrow_schema(ADDRESSED))
 
 
-def read_tables(scans: Sequence[DataFrame], plan: CyclePlan) -> DataFrame:
-    """The first half of a cycle: the records of some sources to tables addressed to buckets."""
-    records = reduce(DataFrame.unionByName, scans)
-    records = records.coalesce(2 * records.sparkSession.sparkContext.defaultParallelism)
-    return records.mapInArrow(map_records(plan), from_arrow_schema(ADDRESSED))
+def judge_tables(tables: DataFrame, plan: CyclePlan, tasks: int) -> DataFrame:
+    """The second half: all tables of a cycle to one result per bucket, in at most so many tasks."""
+    by_bucket = tables.repartition(plan.buckets, "slot").coalesce(tasks)
+    return by_bucket.mapInArrow(judge_buckets(plan), from_arrow_schema(RESULTS))
+
+
+def map_tasks(source_of_task: Sequence[int], plan: CyclePlan) -> Callable[[Batches], Batches]:
+    """The map task on records that have the number of their task instead of their source."""
+    sources = tuple(source_of_task)
+
+    def with_source(batch: pa.RecordBatch) -> pa.RecordBatch:
+        source = np.array(sources, np.int32)[to_ints(batch["task"])]
+        return pa.RecordBatch.from_arrays([pa.array(source), *batch.columns[1:]], names=RAW_RECORDS.names)
+
+    return lambda batches: map_records(plan)(map(with_source, batches))
 
 
 def map_records(plan: CyclePlan) -> Callable[[Batches], Batches]:
@@ -102,6 +115,8 @@ def judge_buckets(plan: CyclePlan) -> Callable[[Batches], Batches]:
         for number, tables in gather_tables(batches).items():
             try:
                 bucket, inputs = judge_bucket(store, plan, number, tables)
+            except UnreadableFiles:
+                raise
             except Exception:
                 failures = find_failing_clusters(store, plan, number, tables)
                 if not failures:
@@ -119,11 +134,15 @@ def judge_bucket(
     store: Store, plan: CyclePlan, number: int, tables: Mapping[TableKind, pa.Table], cluster: int | None = None
 ) -> tuple[WorkingBucket, BucketInputs]:
     """Load one bucket, or only the rows of one cluster in it, and run all steps."""
-    bucket = load_bucket(store, plan, number)
+    if cluster is not None:
+        tables = {kind: table.filter(pc.equal(table["cluster"], cluster)) for kind, table in tables.items()}
+    try:
+        bucket = load_bucket(store, plan, number)
+        inputs = load_inputs(store, plan, number, tables)
+    except Exception as error:
+        raise UnreadableFiles(f"{type(error).__name__}: {error}") from error
     if cluster is not None:
         bucket.keep(bucket.rows.cluster == cluster)
-        tables = {kind: table.filter(pc.equal(table["cluster"], cluster)) for kind, table in tables.items()}
-    inputs = load_inputs(store, plan, number, tables)
     for step in BUCKET_STEPS:
         bucket = step(bucket, inputs)
     return bucket, inputs
@@ -132,13 +151,13 @@ def judge_bucket(
 def find_failing_clusters(
     store: Store, plan: CyclePlan, number: int, tables: Mapping[TableKind, pa.Table]
 ) -> dict[str, str]:
-    """The clusters with which a bucket cannot be judged, each with its error; none if its files cannot be read."""
+    """The clusters with which a bucket cannot be judged, each with its error."""
     failures = {}
     for index, cluster in enumerate(plan.clusters):
         try:
             judge_bucket(store, plan, number, tables, index)
-        except (OSError, pa.ArrowException):
-            return {}
+        except UnreadableFiles:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the other clusters
             failures[cluster.name] = f"{type(error).__name__}: {error}"
     return failures

@@ -62,6 +62,11 @@ class GroupChecks:
     _checked_ms: dict[str, int] = field(default_factory=dict)
     _failed_ms: dict[str, int] = field(default_factory=dict)
 
+    def configure(self, refresh_s: Mapping[str, int]) -> None:
+        """Check these clusters from now on; checks under way start again, as their brokers may be others."""
+        self.refresh_s = refresh_s
+        self._running.clear()
+
     def answers(self, before: Manifest, answered: Mapping[str, ClusterSample], now_ms: int) -> dict[str, pa.Table]:
         """What the brokers have said since the last cycle, as `LISTED` tables by cluster; checks that are due start."""
         tables = {}

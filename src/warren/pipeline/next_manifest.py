@@ -77,6 +77,8 @@ def cluster_state(
     )
     if sample is None or sample.error is not None:
         return replace(after, error=sample.error if sample else "it was not sampled")
+    if sample.is_late:
+        return _late_state(before, after, now_ms, planned.max_gap_ms)
     skews, implausible = observe_skews(planned, [pair for count in counts for pair in count.commit_times])
     return replace(
         after,
@@ -87,6 +89,16 @@ def cluster_state(
         topics_at_ms=sample.topics_at_ms,
         implausible_commits=before.implausible_commits + implausible,
     )
+
+
+def _late_state(before: ClusterState, after: ClusterState, now_ms: int, max_late_ms: int) -> ClusterState:
+    """A cluster that takes longer than the cycle: it is as it was, and unknown if that was too long ago."""
+    late_ms = now_ms - before.looked_at_ms
+    if before.error is not None or before.is_catching_up:
+        return after
+    if late_ms <= max_late_ms:
+        return replace(after, unknown_since_ms=before.unknown_since_ms)
+    return replace(after, error=f"it is slow: what is known of it is {late_ms // 1000} s old")
 
 
 def observe_skews(planned: PlannedCluster, commit_times: Sequence[tuple[int, int]]) -> tuple[dict[int, ClockSkew], int]:

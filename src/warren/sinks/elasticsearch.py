@@ -30,8 +30,8 @@ class ElasticsearchWriter:
 
     def __init__(self, sink: ElasticsearchSink) -> None:
         self._sink = sink
-        token = {"Authorization": f"Bearer {sink.auth_bearer_token}"} if sink.auth_bearer_token else {}
-        self._client = HttpClient(sink, token)
+        token = sink.auth_bearer_token
+        self._client = HttpClient(sink, {}, ("Bearer", token) if token else None)
         self._has_template = not sink.manage_template
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:

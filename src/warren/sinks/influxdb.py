@@ -21,8 +21,7 @@ class InfluxWriter:
 
     def __init__(self, sink: InfluxSink) -> None:
         self._sink = sink
-        token = {"Authorization": f"Token {sink.token}"} if sink.token else {}
-        self._client = HttpClient(sink, token)
+        self._client = HttpClient(sink, {}, ("Token", sink.token) if sink.token else None)
         self._has_database = sink.skip_database_creation or sink.is_v2
 
     def encode(self, points: Points, tags: Mapping[str, str], at_ms: int) -> Iterator[memoryview]:

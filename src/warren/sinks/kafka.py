@@ -7,12 +7,16 @@ answer, the last records of the topic show which request was the last, and reque
 import gzip
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from warren.config.kafka import Connection
 from warren.config.sinks import KafkaSink
 from warren.domain.text_columns import bytes_of, joined, json_strings
 from warren.errors import BusyError
+from warren.kafka.error_callback import ErrorCallback
+from warren.kafka.options import to_librdkafka
 from warren.sinks.encode import telegraf_json
 from warren.sinks.points import Points
 
@@ -25,14 +29,15 @@ _KEYS = ("cluster", "group")
 class KafkaWriter:
     """Writes records in transactions: points to `topic`, or changes of verdicts to `changes-topic`."""
 
-    def __init__(self, sink: KafkaSink, settings: Mapping[str, str], *, are_changes: bool = False) -> None:
+    def __init__(self, sink: KafkaSink, connection: Connection, *, are_changes: bool = False) -> None:
         topic = sink.changes_topic if are_changes else sink.topic
         assert topic is not None
         self._sink = sink
         self._topic = topic
         self._header = CHANGES_HEADER if are_changes else HEADER
         self._name = f"warren-{'changes' if are_changes else 'sink'}-{sink.name}"
-        self._settings = {**settings, "log_level": "3"}
+        self._connection = connection
+        self._errors = ErrorCallback({})
         self._producer: Producer | None = None
         self._last_position = -1
 
@@ -51,14 +56,25 @@ class KafkaWriter:
             if position > self._last_position:
                 self._send(self._producer, gzip.decompress(request), position)
         except KafkaException as error:
+            if self._producer is not None:
+                self._producer.poll(0)
             # Whether it was written is read from the topic.
             self._producer = None
-            raise BusyError(error.args[0].str()) from None
+            raise BusyError(self._errors.explained() or error.args[0].str()) from None
+
+    def _settings(self) -> dict[str, Any]:
+        options = to_librdkafka(self._connection)
+        self._errors.forget(options)
+        return {**options, "log_level": "0", "error_cb": self._errors}
 
     def _begin(self) -> Producer:
-        producer = Producer({**self._settings, "transactional.id": self._name, "compression.type": "zstd"})
-        # From now on no other producer, not even an earlier run of this sink, can write under this name.
-        producer.init_transactions(TIMEOUT_S)
+        # A new one each time, with the options of now: a password may have changed.
+        producer = Producer({**self._settings(), "transactional.id": self._name, "compression.type": "zstd"})
+        try:
+            # From now on no other producer, not even an earlier run of this sink, can write under this name.
+            producer.init_transactions(TIMEOUT_S)
+        finally:
+            producer.poll(0)
         self._last_position = self._read_last_position()
         return producer
 
@@ -78,7 +94,7 @@ class KafkaWriter:
 
     def _read_last_position(self) -> int:
         """The position of the last request of this sink in the topic, from the last records of each partition."""
-        settings = {**self._settings, "group.id": self._name, "enable.auto.commit": False}
+        settings = {**self._settings(), "group.id": self._name, "enable.auto.commit": False}
         # Its watermarks include transactions that are still open.
         with closing(Consumer({**settings, "isolation.level": "read_uncommitted"})) as consumer:
             topic = consumer.list_topics(self._topic, TIMEOUT_S).topics[self._topic]

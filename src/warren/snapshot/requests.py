@@ -19,6 +19,8 @@ class RequestKind(StrEnum):
 
     DELETE = "delete"
     LOGLEVEL = "loglevel"
+    RELOAD = "reload"
+    """Read the configuration again."""
 
 
 class PipelineRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +62,10 @@ class RequestQueue:
             return []
         requests = [request for request in map(self._read, paths) if request is not None]
         return sorted(requests, key=lambda request: (request.asked_at_ms, request.id))
+
+    def is_pending(self, request_id: str) -> bool:
+        """Whether a request is still to be done."""
+        return self._path(request_id).exists()
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove requests that are done; one that does not exist any more is no error."""

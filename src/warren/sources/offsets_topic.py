@@ -1,6 +1,7 @@
 """Spark's Kafka source on an offsets topic, from one offset to another."""
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.config import Config, Consumer
+from warren.config.kafka import Connection
+from warren.kafka.options import to_spark_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +25,13 @@ def read_commits(
     spark: SparkSession,
     source: int,
     cluster: str,
-    options: Mapping[str, str],
+    connection: Connection,
     topic: str,
     ranges: Mapping[int, OffsetRange],
     extra_columns: Sequence[str] = (),
 ) -> DataFrame:
     """The records of an offsets topic in some ranges; `source` is a constant column that tells several topics apart."""
-    # Spark finds the consumers of the last cycle by group id, topic and partition. Topics and partitions are the same
-    # in all clusters, so each cluster needs a group id of its own.
-    group = {"kafka.group.id": f"warren-reader-{cluster}"}
-    reader = spark.read.format("kafka").options(**{**_READ, **group, **options})
+    reader = spark.read.format("kafka").options(**reader_options(cluster, topic, connection))
     return (
         reader.option("assign", json.dumps({topic: sorted(ranges)}))
         .option("startingOffsets", json.dumps({topic: {str(p): s.start for p, s in ranges.items()}}))
@@ -41,6 +41,35 @@ def read_commits(
     )
 
 
+def reader_options(cluster: str, topic: str, connection: Connection) -> dict[str, str]:
+    """The options of Spark's Kafka source on an offsets topic; they hold secrets, and are made for each use."""
+    options = to_spark_options(connection)
+    return {**_READ, "kafka.group.id": _reader_groups.group_of(cluster, topic, options), **options}
+
+
+class ReaderGroups:
+    """The group ids of Spark's consumers, by which, and by topic and partition, Spark finds those of the last cycle.
+
+    Topics and partitions are the same in all clusters, so each cluster needs a group id of its own. Spark never gives
+    a consumer other options, so changed options need another group id too: a number counts the changes.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: dict[tuple[str, str], tuple[Mapping[str, str], int]] = {}
+
+    def group_of(self, cluster: str, topic: str, options: Mapping[str, str]) -> str:
+        """The group id to read an offsets topic with these options."""
+        with self._lock:
+            last, changes = self._last.get((cluster, topic), (options, 0))
+            changes += options != last
+            self._last[cluster, topic] = options, changes
+        return f"warren-reader-{cluster}" + (f"-{changes}" if changes else "")
+
+
+# Of this process, as the consumers are of its JVM.
+_reader_groups = ReaderGroups()
+
 _READ = {
     # Aborted transactional commits do not count; ranges end at the last stable offset, so nothing waits for open ones.
     "kafka.isolation.level": "read_committed",
@@ -48,10 +77,10 @@ _READ = {
     "failOnDataLoss": "false",
     "kafka.fetch.max.wait.ms": "10",
     "kafka.max.poll.records": "20000",
-    # A cluster that goes down while it is read must not make the others wait long.
-    "kafkaConsumer.pollTimeoutMs": "10000",
-    "kafka.default.api.timeout.ms": "10000",
-    "kafka.request.timeout.ms": "8000",
+    # A cluster that goes down while it is read must not keep its tasks for long. A cold JVM needs some seconds itself.
+    "kafkaConsumer.pollTimeoutMs": "20000",
+    "kafka.default.api.timeout.ms": "20000",
+    "kafka.request.timeout.ms": "15000",
 }
 
 

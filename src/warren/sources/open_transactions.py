@@ -12,7 +12,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from warren.config import Config
-from warren.kafka.options import to_spark_options
+from warren.errors import WarrenError
+from warren.kafka.options import to_java
 from warren.kafka.samples import Partition
 
 log = logging.getLogger(__name__)
@@ -32,20 +33,19 @@ def find_transactional_ids(config: Config, cluster: str, stable_ends: Mapping[Pa
     A partition is missing if its brokers do not tell: they are too old, do not answer, or a right is missing.
     """
     section = config.clusters[cluster]
-    options = to_spark_options(section, config.profile_of(section))
-    settings = {name.removeprefix("kafka."): value for name, value in options.items()} | _TIMEOUTS
     # Not an argument, because Spark may be restarted at any time.
     jvm: Java = SparkContext._jvm
     if jvm is None:
         return {}
     try:
+        settings = to_java(config.connection_of(section)) | _TIMEOUTS
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
         try:
             producers = _find_producers(jvm, admin, stable_ends)
             ids = _list_transactional_ids(jvm, admin, set(producers.values())) if producers else {}
         finally:
             admin.close(jvm.java.time.Duration.ZERO)
-    except Py4JError as error:
+    except (Py4JError, WarrenError) as error:
         log.debug("%s: its open transactions are unknown: %s", cluster, error)
         return {}
     return {partition: ids[producer] for partition, producer in producers.items() if producer in ids}

@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
+WAITING_TASKS = 4
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_SECRETS = "(?i)secret|password|token|credential|jaas|keystore"
 DEFAULTS = {
     "spark.app.name": "warren",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -33,8 +35,13 @@ DEFAULTS = {
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     # The default list has Kafka in it, whose V1 source converts every row to objects and back.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+    # Spark keeps a consumer per offsets partition; one that is pushed out connects again in the next cycle.
+    "spark.kafka.consumer.cache.capacity": "1024",
     "spark.shuffle.compress": "false",
     "spark.cleaner.periodicGC.interval": "10min",
+    # What the UI and the event log do not show of settings and options.
+    "spark.redaction.regex": f"{_SECRETS}|access[.]?key",
+    "spark.sql.redaction.options.regex": f"{_SECRETS}|url",
     # Workers keep the memory of one task for the next: page faults cost as much as the work itself.
     "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**30),
@@ -56,9 +63,11 @@ def start_session(
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master)
+    slots, parallelism = local_slots(master)
+    builder = SparkSession.builder.master(slots)
     settings = {
         **DEFAULTS,
+        **parallelism,
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
     }
@@ -73,6 +82,18 @@ def start_session(
     if not log.isEnabledFor(logging.DEBUG):
         _silence_failed_tasks(spark)
     return spark
+
+
+def local_slots(master: str) -> tuple[str, dict[str, str]]:
+    """A local master with more slots than cores, so that tasks that wait for slow brokers hold up no others.
+
+    The default parallelism stays the number of cores, as tasks that compute gain nothing from more.
+    """
+    local = re.fullmatch(r"local\[(\*|\d+)\]", master)
+    if not local:
+        return master, {}
+    cores = (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
+    return f"local[{cores + WAITING_TASKS}]", {"spark.default.parallelism": str(cores)}
 
 
 def abandon_session(session: SparkSession) -> int:
@@ -111,7 +132,7 @@ def _escaped(text: str) -> str:
 
 
 def _silence_failed_tasks(spark: SparkSession) -> None:
-    """The error of a task reaches whoever runs the query; its stack trace, at every attempt, is for debugging."""
+    """The error of a task or client reaches whoever runs the query; a line at every attempt is for debugging."""
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
-    for name in ("executor.Executor", "scheduler.TaskSetManager"):
-        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
+    for name in ("spark.executor.Executor", "spark.scheduler.TaskSetManager", "kafka"):
+        log4j.core.config.Configurator.setLevel(f"org.apache.{name}", log4j.Level.OFF)

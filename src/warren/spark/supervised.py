@@ -40,18 +40,7 @@ class SupervisedSpark:
         self._least_s = self._patience_s = patience_s
 
     def run(self, query: Callable[[SparkSession], T]) -> T:
-        """The result of a query; if the JVM dies meanwhile, the query runs once more in a new one."""
-        try:
-            return self._run_in_time(query)
-        except SparkDied:
-            return self._run_in_time(query)
-
-    def stop(self) -> None:
-        """Stop the session and its JVM."""
-        if self._session is not None:
-            self._session.stop()
-
-    def _run_in_time(self, query: Callable[[SparkSession], T]) -> T:
+        """The result of a query; raises SparkDied if the JVM dies meanwhile."""
         session = self._session or self._restart()
         with self._watched(session):
             try:
@@ -65,6 +54,15 @@ class SupervisedSpark:
                 raise SparkDied("the JVM of Spark has died") from error
         self._patience_s = self._least_s
         return result
+
+    def set_patience(self, patience_s: float) -> None:
+        """Change how long a query may take."""
+        self._least_s = self._patience_s = patience_s
+
+    def stop(self) -> None:
+        """Stop the session and its JVM."""
+        if self._session is not None:
+            self._session.stop()
 
     def _restart(self) -> SparkSession:
         try:

@@ -1,16 +1,20 @@
-"""Whether the server is alive and ready, and the log level."""
+"""Whether the server is alive and ready, the log level, and reloads of the configuration."""
 
 import json
 import logging
-from typing import Any, Literal, get_args
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 from warren.errors import RequestError
 from warren.logs import set_level
+from warren.snapshot.reloads import read_outcome, request_reload
 from warren.snapshot.requests import RequestKind
+from warren.snapshot.status import TimeMs
 from warren.web.api import Api, not_ready
-from warren.web.http import TEXT, Request, Response, success
+from warren.web.http import TEXT, Request, Response, error, success, to_answer
 
 _GO_LEVELS = {
     logging.DEBUG: "debug",
@@ -21,6 +25,8 @@ _GO_LEVELS = {
 }
 LogLevel = Literal["trace", "debug", "info", "warn", "warning", "error", "fatal"]
 """The levels that can be set."""
+RELOAD_WAIT_S = 30.0
+"""How long an answer waits for a reload: it comes after the cycle under way."""
 
 
 class LogLevelBody(msgspec.Struct):
@@ -72,3 +78,32 @@ def set_log_level(api: Api, request: Request) -> Response:
     set_level(level)
     api.requests.ask(RequestKind.LOGLEVEL, api.clock_ms(), level=level)
     return success(request, "set log level")
+
+
+class Reload(msgspec.Struct):
+    """The last attempt to read the configuration; if it has mistakes, the one from before is in use."""
+
+    at: TimeMs
+    applied_at: Annotated[int, msgspec.Meta(description="When the configuration in use was read")]
+    mistakes: Annotated[list[str], msgspec.Meta(description="Why it was not applied; empty if it was")]
+    warnings: list[str]
+    changed: Annotated[list[str], msgspec.Meta(description="The sections that were added, removed or changed")]
+    needs_restart: Annotated[list[str], msgspec.Meta(description="What the file says but is not in use yet")]
+
+
+def last_reload(data_dir: Path) -> Reload | None:
+    """How the last attempt to read the configuration ended; None before the pipeline has started."""
+    outcome = read_outcome(data_dir)
+    return to_answer(Reload, outcome, at=outcome.at_ms, applied_at=outcome.applied_ms) if outcome else None
+
+
+def reload(api: Api, request: Request) -> Response:
+    """Read the configuration again and apply it, or none of it if it has mistakes."""
+    if request_reload(api.data_dir, api.clock_ms(), RELOAD_WAIT_S) is None:
+        message = "reload requested; the pipeline has not carried it out yet"
+        return replace(success(request, message, reload=None), status=202)
+    outcome = last_reload(api.data_dir)
+    if outcome is not None and outcome.mistakes:
+        message = "the configuration has mistakes; nothing has changed"
+        return error(request.path, 422, message, reload=outcome)
+    return success(request, "configuration reloaded", reload=outcome)

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, unquote
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from warren.config import Config
 from warren.errors import RequestError
 from warren.web.api import Api
 from warren.web.auth import Guard, Role
@@ -55,14 +56,20 @@ _ROUTER = Router(ROUTES)
 class App:
     """The API as an ASGI application."""
 
-    def __init__(self, api: Api, guard: Guard, allow_origin: str | None) -> None:
-        self._api = api
-        self._guard = guard
-        origin = (b"Access-Control-Allow-Origin", (allow_origin or "").encode("latin-1", "replace"))
-        self._common_headers = [origin] if allow_origin else []
+    def __init__(self, api: Api) -> None:
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="answer")
+        self._waiting_threads = ThreadPoolExecutor(4, thread_name_prefix="answer of the pipeline")
         self._cache: dict[bytes, tuple[bytes, bytes]] = {}
         self._cache_bytes = 0
+        self._api = api
+        self.configure(api.config)
+
+    def configure(self, config: Config) -> None:
+        """Answer by another configuration from the next request on."""
+        self._api = replace(self._api, config=config)
+        self._guard = Guard(config.auth.entries if config.auth else None)
+        origin = (config.general.access_control_allow_origin or "").encode("latin-1", "replace")
+        self._common_headers = [(b"Access-Control-Allow-Origin", origin)] if origin else []
         self._cached_index: object = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -150,9 +157,10 @@ class App:
     async def _call(self, handler: Handler, request: Request, url: bytes, *, is_plain: bool) -> Response:
         if handler.is_fast:
             return handler.answer(self._api, request)
-        index = self._api.index
-        response = await asyncio.get_running_loop().run_in_executor(self._threads, handler.answer, self._api, request)
-        is_current = index is self._cached_index and index is self._api.index
+        api, index = self._api, self._api.index
+        threads = self._waiting_threads if handler.is_waiting else self._threads
+        response = await asyncio.get_running_loop().run_in_executor(threads, handler.answer, api, request)
+        is_current = index is self._cached_index and index is self._api.index and api is self._api
         if handler.is_cached and is_plain and is_current and self._guard.is_open:
             self._keep(url, response, self._message(response))
         return response

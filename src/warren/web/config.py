@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, get_origin, get_type_hints
 
 from msgspec import UNSET, Struct, UnsetType, defstruct
 
@@ -71,9 +71,10 @@ def _answer(section: "type[DataclassInstance]", *, has_others: bool = True, **ty
     types = {name: typed.pop(name, _shown(hints.get(name, str))) for name in _BURROW_FIELDS[section].split()} | typed
     for key in keys_of(section).values() if has_others else ():
         hint = hints[key.attribute]
-        is_hidden = key.check.is_secret and _shown(hint) is str
-        if not is_hidden:
-            types.setdefault(key.attribute, str | UnsetType if hint in _PATHS else hint | UnsetType)
+        is_table = get_origin(hint) is Mapping
+        if not key.check.is_secret or is_table:
+            shown = str if hint in _PATHS else Mapping[str, str] if is_table else hint
+            types.setdefault(key.attribute, shown | UnsetType)
     may_be_unset = {name: UnsetType in getattr(hint, "__args__", ()) for name, hint in types.items()}
     fields = [(name, hint, UNSET) if may_be_unset[name] else (name, hint) for name, hint in types.items()]
     return defstruct(f"{section.__name__}Config", fields, kw_only=True, rename=_key)
@@ -248,7 +249,7 @@ def _value(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _masked(secrets: Mapping[str, str]) -> Answer:
+def _masked(secrets: Mapping[str, object]) -> Answer:
     return dict.fromkeys(sorted(secrets), _HIDDEN)
 
 

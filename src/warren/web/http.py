@@ -92,6 +92,8 @@ class Handler:
     """It needs the admin role."""
     is_public: bool = False
     """It needs no authentication."""
+    is_waiting: bool = False
+    """It waits for the pipeline, in a thread that no other answer needs."""
 
 
 Routes = Mapping[str, Mapping[str, Handler]]
@@ -208,7 +210,7 @@ def success(request: Request, message: str, **fields: object) -> Response:
     return Response(200, dumps({"error": False, "message": message, **fields, "request": info}))
 
 
-def error(path: str, status: int, message: str, *headers: tuple[str, str]) -> Response:
+def error(path: str, status: int, message: str, *headers: tuple[str, str], **fields: object) -> Response:
     """An error with its HTTP status."""
-    body = dumps({"error": True, "message": message, "request": RequestInfo(path, HOST)})
+    body = dumps({"error": True, "message": message, **fields, "request": RequestInfo(path, HOST)})
     return Response(status, body, headers=headers)

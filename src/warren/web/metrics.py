@@ -11,6 +11,7 @@ from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
 from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
+from warren.snapshot.reloads import read_outcome
 from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
@@ -33,6 +34,7 @@ def metrics(api: Api, request: Request) -> Response:
         topic_families(index),
         _cluster_families(index, config),
         _warren_families(index, now_ms),
+        _config_families(config),
         _incident_families(config, now_ms),
         _sink_families(config),
     )
@@ -120,6 +122,16 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
         for reason, count in {**zeros, **manifest.rejects.get(cluster, {})}.items()
     ]
     yield _counter("warren_rejected_records_total", "Records of offsets topics that could not be decoded", rejects)
+
+
+def _config_families(config: Config) -> Iterator[Family]:
+    outcome = read_outcome(config.pipeline.data_dir)
+    if outcome is None:
+        return
+    help_text = "Whether the last reload of the configuration was applied"
+    yield _gauge("warren_config_last_reload_successful", help_text, [({}, int(outcome.is_successful))])
+    help_text = "When the configuration in use was read"
+    yield _gauge("warren_config_last_reload_success_timestamp_seconds", help_text, [({}, outcome.applied_ms / 1000)])
 
 
 def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:

@@ -128,7 +128,10 @@ def _operation(schema_of: Mapping[Any, Any], path: str, method: str, handler: Ha
         content = success["content"] | {"text/plain": {}}
         responses["404"] = {"description": "The group is unknown: its status is NOTFOUND", "content": content}
     operation = {"summary": summary.rstrip("."), "parameters": _parameters(path), "responses": responses}
-    if method == "POST":
+    if path == "/v3/admin/reload":
+        responses["202"] = {"description": "The reload is still to be carried out", "content": success["content"]}
+        responses["422"] = {"description": "The configuration has mistakes", "content": success["content"]}
+    if path in _BODIES and method == "POST":
         body, example = _BODIES[path]
         content = {JSON: {"schema": schema_of[body], "example": example}}
         operation["requestBody"] = {"required": True, "content": content}

@@ -12,6 +12,7 @@ from warren.domain.status import Status
 from warren.history.recent import HOUR_MS
 from warren.incidents.store.reader import read_leadership
 from warren.snapshot.status import StatusName, TimeMs
+from warren.web.admin import Reload, last_reload
 from warren.web.api import Api, not_ready
 from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, UnknownSince, cluster_summary, group_answer
 from warren.web.http import Request, Response, known, success, to_answer
@@ -81,6 +82,7 @@ class Overview(Struct):
     changed: Annotated[list[ChangedGroup], Meta(description="Changes of the last hour, newest first")]
     notifying: LeadershipSummary
     sinks: list[SinkSummary]
+    configuration: Reload | None
 
 
 def overview(api: Api, request: Request) -> Response:
@@ -104,6 +106,7 @@ def overview(api: Api, request: Request) -> Response:
         changed=_changed(index, now_ms),
         notifying=LeadershipSummary(state=leadership.state, why=leadership.why),
         sinks=sink_answers(api.config),
+        configuration=last_reload(api.data_dir),
     )
     return success(request, "overview returned", overview=answer)
 

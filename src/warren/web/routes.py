@@ -91,4 +91,7 @@ ROUTES: Routes = {
         "GET": Handler(admin.log_level, {"level": str}, is_fast=True),
         "POST": _admin(admin.set_log_level, {}),
     },
+    "/v3/admin/reload": {
+        "POST": Handler(admin.reload, {"reload": admin.Reload | None}, is_admin=True, is_waiting=True),
+    },
 }

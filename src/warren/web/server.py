@@ -1,36 +1,38 @@
-"""The HTTP server on uvicorn, at every configured address: a process of its own beside the pipeline, or this one."""
+"""The HTTP server: a process of its own beside the pipeline, or this one."""
 
 import asyncio
 import contextlib
 import ctypes
 import logging
-import os
+import queue
 import signal
-import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 import pyarrow as pa
-import uvicorn
 import uvloop
 
-from warren.config import Config, HttpServer
-from warren.config.security import Tls
+from warren.config import Config
+from warren.config.changes import with_fixed_keys
 from warren.errors import WarrenError
+from warren.logs import set_level
 from warren.processes import SupervisedProcess
+from warren.snapshot.reloads import read_outcome
 from warren.snapshot.requests import RequestQueue
 from warren.web.api import Api, IndexFollower
 from warren.web.asgi import App
-from warren.web.auth import Guard
-from warren.web.connection import LimitedConnection
+from warren.web.listeners import Listeners
 
 log = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 60.0
-LISTEN_BACKLOG = 1_024
+CONFIGURE_TIMEOUT_S = 20.0
+FOLLOW_S = 1.0
 MAX_FREE_BYTES = 256 << 20
 """How much freed memory the C library keeps for the next scrape, as new pages cost time."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -38,37 +40,8 @@ SWITCH_INTERVAL_S = 0.001
 """How long a thread that indexes a snapshot may keep the interpreter from one that answers."""
 
 OnListening = Callable[[list[str]], None]
-
-
-class _Listener(uvicorn.Server):
-    """A server for one address; the process handles the signals."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-def listen(server: HttpServer) -> socket.socket:
-    """Open a socket at a section's address; a WarrenError says why that is not possible."""
-    is_dual_stack = not server.host and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if is_dual_stack or ":" in server.host else socket.AF_INET
-    try:
-        listener = socket.create_server(
-            (server.host, server.port), family=family, backlog=LISTEN_BACKLOG, dualstack_ipv6=is_dual_stack
-        )
-    except OSError as error:
-        # Python's own message repeats the address.
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise WarrenError(f"[httpserver.{server.name}] cannot listen at {server.address!r}: {reason}") from error
-    listener.setblocking(False)
-    return listener
-
-
-def url_of(server: HttpServer, listener: socket.socket) -> str:
-    """The URL of a listener."""
-    host, port = listener.getsockname()[:2]
-    shown = "127.0.0.1" if host in ("::", "0.0.0.0") else f"[{host}]" if ":" in host else host  # noqa: S104
-    return f"{'https' if server.tls else 'http'}://{shown}:{port}"
+ReadConfig = Callable[[], Config]
+"""Reads the configuration again; raises ConfigError if it has mistakes."""
 
 
 def _keep_memory() -> None:
@@ -80,80 +53,115 @@ def _keep_memory() -> None:
         pa.set_memory_pool(pa.system_memory_pool())
 
 
+class HttpServers:
+    """All that answers in this process; it changes to another configuration as a whole."""
+
+    def __init__(self, config: Config, on_end: Callable[[], None]) -> None:
+        data_dir = config.pipeline.data_dir
+        self.config = config
+        self.follower = IndexFollower(data_dir)
+        self._app = App(Api(config, self.follower, RequestQueue(data_dir)))
+        self.listeners = Listeners(self._app, on_end)
+        self._urls: list[str] = []
+
+    def configure(self, config: Config) -> list[str]:
+        """Answer by a configuration, and return the URLs; a WarrenError says why not, and nothing has changed."""
+        urls = self.listeners.configure(config)
+        self._app.configure(config)
+        if config.logging.level != self.config.logging.level:
+            set_level(config.logging.level)
+        for url in urls:
+            if url not in self._urls:
+                log.info("answering at %s", url)
+        self.config, self._urls = config, urls
+        return urls
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What a server process says to another configuration: its URLs, or why it goes on with the one before."""
+
+    urls: list[str]
+    refusal: str = ""
+
+
 async def serve(
     config: Config,
-    on_listening: OnListening,
+    tell: Callable[[object], None],
     stop_signals: Iterable[signal.Signals],
     connection: Connection | None = None,
+    read: ReadConfig | None = None,
 ) -> None:
-    """Answer at all addresses until a signal, or until a connection is readable; `on_listening` gets their URLs."""
+    """Answer at all addresses until a signal, or until the other end of a connection is closed.
+
+    `tell` gets the URLs, and what becomes of each configuration that comes through the connection. With `read`, the
+    configuration is read again after SIGHUP and after each reload of the pipeline.
+    """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for stop_signal in stop_signals:
         loop.add_signal_handler(stop_signal, stop.set)
-    if connection:
-        loop.add_reader(connection.fileno(), stop.set)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     _keep_memory()
-    sockets = [listen(server) for server in config.listeners.values()]
-    data_dir = config.pipeline.data_dir
-    follower = IndexFollower(data_dir)
-    api = Api(config, follower, RequestQueue(data_dir))
-    app = App(api, Guard(config.auth.entries if config.auth else None), config.general.access_control_allow_origin)
-    listeners = [_Listener(_settings(app, config, server)) for server in config.listeners.values()]
+    servers = HttpServers(config, stop.set)
+    urls = servers.configure(config)
     # The first answers are those of a snapshot, if there is one.
-    follower.poll()
-    follower.start()
-    tasks = [asyncio.create_task(listener.serve([bound])) for listener, bound in zip(listeners, sockets, strict=True)]
-    urls = [url_of(server, bound) for server, bound in zip(config.listeners.values(), sockets, strict=True)]
-    for url in urls:
-        log.info("answering at %s", url)
-    on_listening(urls)
-    await asyncio.wait([asyncio.create_task(stop.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED)
-    for listener in listeners:
-        listener.should_exit = True
-    await asyncio.wait(tasks, timeout=5.0)
-    follower.close()
+    servers.follower.poll()
+    servers.follower.start()
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait())]
+    if connection:
+        loop.add_reader(connection.fileno(), _receive, servers, connection, tell, stop)
+    if read:
+        loop.add_signal_handler(signal.SIGHUP, _reload, servers, read)
+        tasks.append(asyncio.create_task(_follow_reloads(servers, read)))
+    tell(urls)
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await servers.listeners.close()
+    servers.follower.close()
 
 
-def _settings(app: App, config: Config, server: HttpServer) -> uvicorn.Config:
-    class Protocol(LimitedConnection):
-        timeout_s = float(server.timeout)
-        fast_answer = staticmethod(app.fast_answer)
-
-    tls = config.tls[server.tls] if server.tls else Tls()
-    settings = uvicorn.Config(
-        app,
-        http=Protocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=server.timeout,
-        timeout_graceful_shutdown=3,
-        ssl_certfile=tls.certfile,
-        ssl_keyfile=tls.keyfile,
-        ssl_ca_certs=tls.cafile,
-        # The ciphers of Python, which are stricter than uvicorn's.
-        ssl_ciphers="",
-    )
+def _receive(servers: HttpServers, connection: Connection, tell: Callable[[object], None], stop: asyncio.Event) -> None:
     try:
-        settings.load()
-    except OSError as error:
-        raise WarrenError(f"[tls.{server.tls}] certificate or key cannot be used: {error}") from error
-    # Input that is not HTTP is not worth a line in the log.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    return settings
+        message = connection.recv()
+    except (EOFError, OSError):
+        stop.set()
+        return
+    try:
+        tell(Configured(servers.configure(message)))
+    except WarrenError as error:
+        tell(Configured([], str(error)))
 
 
-def serve_alone(config: Config, on_listening: OnListening = lambda _: None) -> None:
-    """Answer in this process until SIGTERM or SIGINT."""
-    uvloop.run(serve(config, on_listening, (signal.SIGTERM, signal.SIGINT)))
+def _reload(servers: HttpServers, read: ReadConfig) -> None:
+    try:
+        config, needs_restart = with_fixed_keys(servers.config, read())
+        servers.configure(config)
+    except WarrenError as error:
+        log.error("the configuration was not reloaded, and nothing has changed: %s", error)
+        return
+    log.info("the configuration was reloaded")
+    for each in needs_restart:
+        log.warning("%s", each)
+
+
+async def _follow_reloads(servers: HttpServers, read: ReadConfig) -> None:
+    """Reload whenever the pipeline of the same data directory has reloaded, or was started again."""
+    data_dir = servers.config.pipeline.data_dir
+    last = read_outcome(data_dir)
+    while True:
+        await asyncio.sleep(FOLLOW_S)
+        newest = read_outcome(data_dir)
+        if newest is not None and newest.applied_ms != (last.applied_ms if last else 0):
+            last = newest
+            _reload(servers, read)
+
+
+def serve_alone(config: Config, on_listening: OnListening = lambda _: None, read: ReadConfig | None = None) -> None:
+    """Answer in this process until SIGTERM or SIGINT; `read` reads the configuration again."""
+    uvloop.run(serve(config, on_listening, (signal.SIGTERM, signal.SIGINT), read=read))  # type: ignore[arg-type]
 
 
 def _serve_beside(connection: Connection, tell: Callable[[object], None], config: Config) -> None:
-    """Answer until SIGTERM, or until the parent sends a message or ends."""
+    """Answer until SIGTERM, or until the parent ends."""
     uvloop.run(serve(config, tell, (signal.SIGTERM,), connection))
 
 
@@ -163,13 +171,37 @@ class WebServer(SupervisedProcess):
     def __init__(self, config: Config) -> None:
         self._urls: list[str] = []
         self._is_listening = threading.Event()
+        self._offered: Config | None = None
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         # A server that never listened would fail again: only others are restarted.
-        super().__init__("web server", _serve_beside, config, self._on_listening, self._is_listening.is_set)
+        super().__init__("web server", _serve_beside, config, self._on_message_of_child, self._is_listening.is_set)
 
-    def _on_listening(self, urls: object) -> None:
-        assert isinstance(urls, list)
-        self._urls = urls
+    def _on_message_of_child(self, message: object) -> None:
+        if isinstance(message, Configured):
+            offered, self._offered = self._offered, None
+            if offered is not None and not message.refusal:
+                # From now on it is restarted with this one.
+                self.argument, self._urls = offered, message.urls
+            self._answers.put(message.refusal)
+            return
+        assert isinstance(message, list)
+        self._urls = message
         self._is_listening.set()
+
+    def configure(self, config: Config) -> None:
+        """Answer by another configuration; a WarrenError says why not, and nothing has changed."""
+        self._answers = queue.SimpleQueue()
+        self._offered = config
+        self.send(config)
+        try:
+            refusal = self._answers.get(timeout=CONFIGURE_TIMEOUT_S)
+        except queue.Empty:
+            self._offered = None
+            # Started again, it certainly has the configuration from before.
+            self.kill()
+            raise WarrenError(f"the web server did not answer within {CONFIGURE_TIMEOUT_S:.0f} s") from None
+        if refusal:
+            raise WarrenError(refusal)
 
     def urls(self) -> list[str]:
         """The URLs at which it answers; raises the error that keeps it from starting."""

@@ -10,6 +10,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.kit.kafka import produce
 from tests.kit.warrens import wait_for
+from warren.config.kafka import Connection
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import admin
 from warren.errors import ReplicationError
@@ -29,7 +30,7 @@ def topic() -> str:
 
 @pytest.fixture
 def changelog(kafka: Kafka, topic: str) -> Iterator[Changelog]:
-    changelog = Changelog({"bootstrap.servers": kafka.bootstrap}, topic)
+    changelog = Changelog(Connection((kafka.bootstrap,)), topic)
     yield changelog
     changelog.close()
 
@@ -85,7 +86,7 @@ def test_a_new_writer_fences_the_one_before(kafka: Kafka, changelog: Changelog, 
     changelog.create_topic()
     changelog.begin_to_write()
     changelog.write([RowChange("storms", "before", STORM)])
-    other = Changelog({"bootstrap.servers": kafka.bootstrap}, topic)
+    other = Changelog(Connection((kafka.bootstrap,)), topic)
     other.begin_to_write()
     other.write([RowChange("storms", "after", STORM)])
     with pytest.raises(ReplicationError):

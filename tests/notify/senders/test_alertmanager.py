@@ -14,6 +14,7 @@ from tests.kit.alertmanager import running_alertmanager
 from tests.kit.receivers import Receiver, receiving
 from tests.notify.notifications import HOSTILE, hostile_notification
 from warren.config import Config, Notifier
+from warren.config.secrets import Secret
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
 from warren.notify.notifiers import send_sample
@@ -141,7 +142,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def test_it_sends_credentials_and_headers(receiver: Receiver) -> None:
-    known = notifier(receiver.url, username="u", password="p", headers={"X-Scope-OrgID": "a"})
+    known = notifier(receiver.url, username="u", password=Secret("p"), headers={"X-Scope-OrgID": "a"})
     AlertmanagerSender(known, None).send(at(Event.OPEN, "g"))
     assert receiver.got[0].headers["authorization"] == "Basic dTpw"
     assert receiver.got[0].headers["x-scope-orgid"] == "a"

@@ -18,6 +18,7 @@ from msgspec import structs
 
 from warren.cli import main
 from warren.config import Notifier
+from warren.config.secrets import Secret
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event
 from warren.notify.senders.email import EmailSender
@@ -92,11 +93,11 @@ def notifier(tmp_path: Path, authority: trustme.CA) -> Notifier:
 
 def test_a_mail_over_tls_with_a_password(authority: trustme.CA, notifier: Notifier) -> None:
     with serving(authority, auth=True) as mailbox:
-        asked = replace(notifier, port=mailbox.port, auth_type="plain", username="warren", password="s3cret")
+        asked = replace(notifier, port=mailbox.port, auth_type="plain", username="warren", password=Secret("s3cret"))
         notification = sample_notification("mail", Event.OPEN)
         EmailSender(asked).send(notification)
         EmailSender(asked).send(notification)
-        wrong = EmailSender(replace(asked, password="guess"))
+        wrong = EmailSender(replace(asked, password=Secret("guess")))
         with pytest.raises(Exception, match="535") as refused:
             wrong.send(notification)
         assert not isinstance(refused.value, RefusedError), "a password can be put right while the notification waits"
@@ -125,7 +126,7 @@ def test_a_password_is_not_sent_in_clear_text_to_another_machine(
     authority: trustme.CA, notifier: Notifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(authority, tls=False, auth=True) as mailbox:
-        known = replace(notifier, port=mailbox.port, auth_type="plain", username="warren", password="s3cret")
+        known = replace(notifier, port=mailbox.port, auth_type="plain", username="warren", password=Secret("s3cret"))
         EmailSender(known).send(sample_notification("mail", Event.OPEN))
         assert len(mailbox.mails) == 1, "to this machine it may"
         monkeypatch.setattr("warren.notify.senders.email.LOCAL_SERVERS", ())

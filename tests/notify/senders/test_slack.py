@@ -20,6 +20,7 @@ from tests.kit.warrens import wait_for
 from tests.notify.notifications import is_clean, template_findings
 from tests.notify.test_notifiers import RunningNotifiers
 from warren.config import Config, General, Notifier
+from warren.config.secrets import Secret
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
 from warren.incidents.store.reader import read_leadership
@@ -29,7 +30,7 @@ from warren.notify.senders.slack import SlackSender
 from warren.notify.templates.sample import SAMPLE_ID, sample_notification, sample_storm
 
 TOKEN = "xoxb-hush-hush"
-BOT = Notifier("bot", "slack", token=TOKEN, channel="#lag")
+BOT = Notifier("bot", "slack", token=Secret(TOKEN), channel="#lag")
 LINKS = "https://w"
 OPEN = sample_notification("bot", Event.OPEN)
 CLOSE = sample_notification("bot", Event.CLOSE)
@@ -213,7 +214,7 @@ def test_a_webhook_posts_the_close_as_well(slack: Receiver) -> None:
 @pytest.mark.parametrize("token", ["xoxb-é-hush", "xoxb-hush\n"])
 def test_a_token_that_cannot_be_sent_is_not_shown(slack: Receiver, token: str) -> None:
     with pytest.raises(RefusedError) as error:
-        send(slack, OPEN, replace(BOT, token=token))
+        send(slack, OPEN, replace(BOT, token=Secret(token)))
     assert "hush" not in str(error.value)
 
 

@@ -15,7 +15,7 @@ EVERYTHING: SinkFilters = {}
 
 
 def source(cluster: str, *filters: GroupFilter, storage: GroupFilter | None = None) -> OffsetsTopic:
-    return OffsetsTopic(cluster, f"offsets-of-{cluster}", {}, filters or (GroupFilter(),), storage or GroupFilter())
+    return OffsetsTopic(cluster, f"offsets-of-{cluster}", filters or (GroupFilter(),), storage or GroupFilter())
 
 
 def records(*given: tuple[int, bytes | None, bytes | None]) -> pa.RecordBatch:

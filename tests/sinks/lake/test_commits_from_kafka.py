@@ -9,9 +9,7 @@ from pyspark.sql import SparkSession
 from tests.config.written import loaded
 from tests.kit.demos import readme_blocks
 from tests.kit.kafka import commit
-from tests.kit.lakes import Lake, ask, interrupted_job, minutes
-from tests.kit.plans import cluster_state
-from tests.kit.reference import read_topic
+from tests.kit.lakes import Lake, ask, interrupted_job, minutes, read_to_the_end
 from tests.kit.sink_workers import deliver_next
 from tests.kit.warrens import sections_for, to_toml
 from warren.demo.broker import Kafka
@@ -19,18 +17,8 @@ from warren.demo.workload.topics import create_topics, fill_topic
 from warren.sinks.lake.commits import offsets_topics_of
 from warren.sinks.lake.query import lake_views
 from warren.sinks.lake.tables import LakeTable
-from warren.snapshot.manifest import ClusterState, Position, Source
 
 OFFSETS = "__consumer_offsets"
-
-
-def read_to_the_end(kafka: Kafka) -> dict[str, ClusterState]:
-    """Clusters of which one has been read as far as it goes."""
-    ends: dict[int, int] = {}
-    for record in read_topic(kafka.bootstrap, OFFSETS):
-        ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
-    positions = {partition: Position(end, end, end, end) for partition, end in ends.items()}
-    return {"one": cluster_state(sources={OFFSETS: Source("id", positions)}), "two": cluster_state()}
 
 
 def test_commits_between_two_jobs_are_there_once(
@@ -49,19 +37,19 @@ def test_commits_between_two_jobs_are_there_once(
     lake = Lake(tmp_path, lake_spark, offsets_topics_of(config), **settings)
     commit(kafka.bootstrap, "lake-a", "lake-commits", {0: 1})
     first, second, third = minutes(lake, 3)
-    lake.sample(first, clusters=read_to_the_end(kafka))
+    lake.sample(first, clusters=read_to_the_end(kafka.bootstrap))
     assert deliver_next(lake.worker)
     assert not (lake.path / LakeTable.COMMITS).exists(), "commits begin with the first job"
     for offset in (2, 3):
         commit(kafka.bootstrap, "lake-a", "lake-commits", {0: offset, 1: 10 * offset})
     commit(kafka.bootstrap, "other", "lake-commits", {0: 50})
-    lake.sample(second, clusters=read_to_the_end(kafka))
+    lake.sample(second, clusters=read_to_the_end(kafka.bootstrap))
     with interrupted_job("written", monkeypatch):
         deliver_next(lake.worker)
     lake.restart()
     assert deliver_next(lake.worker)
     commit(kafka.bootstrap, "lake-b", "lake-commits", {1: 99})
-    lake.sample(third, clusters=read_to_the_end(kafka))
+    lake.sample(third, clusters=read_to_the_end(kafka.bootstrap))
     assert deliver_next(lake.worker)
 
     (tmp_path / "burrow.toml").write_text(f'{text}\n[sink.l]\nclass-name = "lake"\npath = "{lake.path}"\n')

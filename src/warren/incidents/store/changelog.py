@@ -7,6 +7,7 @@ Any Warren may write operator actions.
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -15,8 +16,12 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from warren.errors import ReplicationError
+from warren.config.kafka import Connection
+from warren.errors import ReplicationError, SecretError
 from warren.incidents.store.rows import COLUMNS, RowChange
+from warren.kafka.client_errors import explain
+from warren.kafka.error_callback import ErrorCallback
+from warren.kafka.options import to_librdkafka
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +40,28 @@ _TOPIC_CONFIG = {
 class Changelog:
     """Reads and writes the topic; only one thread at a time may use it."""
 
-    def __init__(self, settings: Mapping[str, str], topic: str) -> None:
-        self._settings: dict[str, str | int | float | bool] = {**settings, "log_level": "3"}
+    def __init__(self, connection: Connection, topic: str) -> None:
+        self._connection = connection
         self._topic = topic
+        self._errors = ErrorCallback({})
         self._consumer: Consumer | None = None
         self._leader_producer: Producer | None = None
 
+    def _settings(self) -> dict[str, Any]:
+        """The options of a new client: those of now, as a password may have changed."""
+        options = to_librdkafka(self._connection)
+        self._errors.forget(options)
+        return {**options, "log_level": "0", "error_cb": self._errors}
+
     def create_topic(self) -> None:
         """Create the topic if it is missing, and make it compacted if it is not."""
-        with _replication_errors(f"cannot create the topic {self._topic}"):
-            admin = AdminClient(self._settings)
+        with self._replication_errors(f"cannot create the topic {self._topic}"):
+            admin = AdminClient(self._settings())
             # Lists all topics: a broker may create a topic that is asked for by name, with its own settings.
-            metadata = admin.list_topics(timeout=TIMEOUT_S)
+            try:
+                metadata = admin.list_topics(timeout=TIMEOUT_S)
+            finally:
+                admin.poll(0)
             if self._topic in metadata.topics:
                 self._make_compacted(admin)
             else:
@@ -80,7 +95,7 @@ class Changelog:
 
     def begin_to_write(self) -> None:
         """Fence any other writer of incidents, even one that still believes to be the leader."""
-        with _replication_errors("cannot take over the changelog of incidents"):
+        with self._replication_errors("cannot take over the changelog of incidents"):
             producer = self._make_producer(
                 {
                     "transactional.id": f"warren-{self._topic}",
@@ -90,21 +105,24 @@ class Changelog:
                     "linger.ms": "0",
                 }
             )
-            producer.init_transactions(TIMEOUT_S)
+            try:
+                producer.init_transactions(TIMEOUT_S)
+            finally:
+                producer.poll(0)
             self._leader_producer = producer
 
     def write(self, changes: Iterable[RowChange]) -> None:
         """Write changes in one transaction: all are durable when it returns, and none when it raises."""
         if self._leader_producer is None:
             raise ReplicationError("another Warren writes incidents")
-        with _replication_errors("cannot write to the changelog of incidents"):
+        with self._replication_errors("cannot write to the changelog of incidents"):
             self._leader_producer.begin_transaction()
             self._produce(self._leader_producer, changes)
             self._leader_producer.commit_transaction(TIMEOUT_S)
 
     def share(self, changes: Iterable[RowChange]) -> None:
         """Write operator actions, which any Warren may."""
-        with _replication_errors("cannot share silences and acknowledgements with the other Warrens"):
+        with self._replication_errors("cannot share silences and acknowledgements with the other Warrens"):
             # These are rare, and a producer with a fatal error does not recover: each call has its own.
             producer = self._make_producer({"enable.idempotence": "true", "message.timeout.ms": "15000"})
             errors = self._produce(producer, changes)
@@ -113,7 +131,7 @@ class Changelog:
 
     def _make_producer(self, settings: Mapping[str, str]) -> Producer:
         # No limit, so that all changes of a snapshot can be enqueued.
-        return Producer({**self._settings, "queue.buffering.max.messages": "0", **settings})
+        return Producer({**self._settings(), "queue.buffering.max.messages": "0", **settings})
 
     def _produce(self, producer: Producer, changes: Iterable[RowChange]) -> list[KafkaError]:
         """Enqueue changes; the list gets the errors of their delivery, as long as the producer is polled."""
@@ -132,10 +150,10 @@ class Changelog:
     def read_all(self) -> list[RowChange]:
         """Read from the beginning to the current end; `read_new` continues from there."""
         self._close_consumer()
-        with _replication_errors("cannot read the changelog of incidents"):
+        with self._replication_errors("cannot read the changelog of incidents"):
             self._consumer = Consumer(
                 {
-                    **self._settings,
+                    **self._settings(),
                     "group.id": f"warren-{self._topic}-reader",
                     "enable.auto.commit": False,
                     "isolation.level": "read_committed",
@@ -163,7 +181,7 @@ class Changelog:
         assert self._consumer is not None
         changes: list[RowChange] = []
         is_end = False
-        with _replication_errors("cannot read the changelog of incidents"):
+        with self._replication_errors("cannot read the changelog of incidents"):
             # Waits for the first message only.
             messages = self._consumer.consume(1, wait_s) if wait_s else []
             for message in [*messages, *self._consumer.consume(BATCH_SIZE, 0.05 if wait_s else 0.0)]:
@@ -174,6 +192,9 @@ class Changelog:
                     is_end = True
                 else:
                     raise KafkaException(error)
+            if not changes and explain(self._errors.newest):
+                # Without this it would only seem that nothing new is written.
+                raise KafkaException(KafkaError(KafkaError._AUTHENTICATION))
         return changes, is_end
 
     def end_writing(self) -> None:
@@ -190,6 +211,20 @@ class Changelog:
         self._close_consumer()
         self._leader_producer = None
 
+    @contextmanager
+    def _replication_errors(self, summary: str) -> Iterator[None]:
+        """Raise errors of the Kafka client as ReplicationError."""
+        try:
+            yield
+        except KafkaException as error:
+            cause = error.args[0]
+            detail = self._errors.explained() or (cause.str() if isinstance(cause, KafkaError) else str(cause))
+            raise ReplicationError(f"{summary}: {detail}") from None
+        except SecretError as error:
+            raise ReplicationError(f"{summary}: {error}") from None
+        except TimeoutError:
+            raise ReplicationError(f"{summary}: the brokers did not answer in time") from None
+
 
 def _decode(message: Message) -> list[RowChange]:
     """A record as a change; a record that Warren did not write is logged and skipped."""
@@ -204,16 +239,3 @@ def _decode(message: Message) -> list[RowChange]:
     except (ValueError, KeyError, TypeError) as error:
         log.warning("skipped record %s of %s, which has no known table: %r", message.offset(), message.topic(), error)
         return []
-
-
-@contextmanager
-def _replication_errors(summary: str) -> Iterator[None]:
-    """Raise errors of the Kafka client as ReplicationError."""
-    try:
-        yield
-    except KafkaException as error:
-        cause = error.args[0]
-        detail = cause.str() if isinstance(cause, KafkaError) else str(cause)
-        raise ReplicationError(f"{summary}: {detail}") from None
-    except TimeoutError:
-        raise ReplicationError(f"{summary}: the brokers did not answer in time") from None

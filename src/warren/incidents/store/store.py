@@ -5,14 +5,14 @@ import logging
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from warren.errors import Fenced, NoSnapshot, WarrenError
 from warren.incidents.evaluation import StormUpdate
-from warren.incidents.model import Event, Incident, Notification, Storm
+from warren.incidents.model import NO_RESULT, Event, Incident, Notification, Storm
 from warren.incidents.silences import OperatorActions
 from warren.incidents.store.database import FILE, open_database, transaction
 from warren.incidents.store.operator_actions import current_actions
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 MAX_PENDING = 100_000
 """How many notifications may wait for one notifier."""
+_NOT_CONFIGURED = "the notifier is not configured any more"
 _REPLACEABLE = (Event.REMINDER, Event.REPORT)
 """Events of which only the newest is worth sending."""
 _IS_REPLACEABLE = f"event IN ({', '.join(repr(event.value) for event in _REPLACEABLE)})"
@@ -196,6 +197,17 @@ class IncidentStore:
             stored = read(self._database, Notification, "WHERE key = ?", [key])
             if stored:
                 self._commit([to_change(replace(stored[0], **changes))])
+
+    def give_up_all_but(self, notifiers: Collection[str], now_ms: int) -> None:
+        """Give up what waits for other notifiers than these."""
+        condition = f"WHERE {IS_PENDING} AND listener NOT IN ({', '.join('?' * len(notifiers))})"
+        with self._lock:
+            waiting = read(self._database, Notification, condition, [*notifiers])
+            for notifier, count in Counter(notification.notifier for notification in waiting).items():
+                log.warning("notifier %s: %d notifications are given up: %s", notifier, count, _NOT_CONFIGURED)
+            given_up = {"given_up_ms": now_ms, "last_error": _NOT_CONFIGURED, "result": NO_RESULT}
+            if waiting:
+                self._commit([to_change(replace(notification, **given_up)) for notification in waiting])
 
     def next_attempt_ms(self, notifier: str) -> int | None:
         """When the first pending notification of a notifier may be sent."""

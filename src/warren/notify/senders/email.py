@@ -7,6 +7,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 
 from warren.config import Notifier
+from warren.config.secrets import revealed
 from warren.delivery.http_client import tls_context
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Notification
@@ -86,7 +87,7 @@ class EmailSender(Sender):
         auth_type = self._notifier.auth_type
         if not auth_type:
             return
-        smtp.user, smtp.password = self._notifier.username or "", self._notifier.password or ""
+        smtp.user, smtp.password = self._notifier.username or "", revealed(self._notifier.password)
         if auth_type == "crammd5":
             smtp.auth("CRAM-MD5", smtp.auth_cram_md5)
         elif isinstance(smtp.sock, ssl.SSLSocket) or self._server in LOCAL_SERVERS:

@@ -2,6 +2,7 @@
 
 import json
 
+from warren.config.secrets import revealed
 from warren.delivery.http_client import HttpResponse
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
@@ -76,7 +77,8 @@ class SlackSender(HttpClientSender):
         return self._client.send("POST", url, json.dumps(payload, ensure_ascii=False).encode(), headers)
 
     def _call(self, method: str, payload: Payload) -> Payload:
-        headers = {"Authorization": f"Bearer {self._notifier.token}", "Content-Type": "application/json; charset=utf-8"}
+        bearer = f"Bearer {revealed(self._notifier.token)}"
+        headers = {"Authorization": bearer, "Content-Type": "application/json; charset=utf-8"}
         response = self._request(f"{API}/{method}", payload, headers)
         try:
             answer = response.json()

@@ -1,7 +1,7 @@
 """The commits table: offsets topics read again, between the positions of two snapshots, and decoded."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 import numpy as np
@@ -12,9 +12,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.config import Config
+from warren.config.kafka import Connection
 from warren.config.sinks import SinkFilters
 from warren.domain.matching import GroupFilter, is_wanted
-from warren.kafka.options import to_spark_options
 from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import Reject
 from warren.sinks.filters import matches_filters
@@ -43,9 +43,10 @@ class OffsetsTopic:
 
     cluster: str
     topic: str
-    options: Mapping[str, str]
     filters: tuple[GroupFilter, ...]
     storage: GroupFilter
+    connection: Connection | None = None
+    """How to read it; only the driver has it, as it holds secrets."""
 
 
 def offsets_topics_of(config: Config) -> tuple[OffsetsTopic, ...]:
@@ -55,9 +56,9 @@ def offsets_topics_of(config: Config) -> tuple[OffsetsTopic, ...]:
         OffsetsTopic(
             cluster,
             topic,
-            to_spark_options(consumers[0], config.profile_of(consumers[0])),
             tuple(GroupFilter(consumer.group_allowlist, consumer.group_denylist) for consumer in consumers),
             storage,
+            config.connection_of(consumers[0]),
         )
         for (cluster, topic), consumers in offsets_topics(config).items()
     )
@@ -75,16 +76,17 @@ def commits(
             if (each.cluster, each.topic) == (source.cluster, source.topic)
         }
         if offsets:
-            scans.append(
-                read_commits(spark, index, source.cluster, source.options, source.topic, offsets, ("timestamp",))
-            )
+            assert source.connection is not None
+            topic = (source.cluster, source.connection, source.topic)
+            scans.append(read_commits(spark, index, *topic, offsets, ("timestamp",)))
     if not scans:
         return None
+    public = [replace(source, connection=None) for source in sources]
     tasks = 2 * spark.sparkContext.defaultParallelism
     rows = (
         reduce(DataFrame.unionByName, scans)
         .coalesce(tasks)
-        .mapInArrow(partial(decode, sources=sources, wanted=wanted), from_arrow_schema(_COMMITS))
+        .mapInArrow(partial(decode, sources=public, wanted=wanted), from_arrow_schema(_COMMITS))
     )
     return rows.select(f.timestamp_millis("at_ms").alias("time"), *_COMMITS.names[1:])
 

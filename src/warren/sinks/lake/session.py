@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from warren.config.sinks import LakeSink
-from warren.java import SPARK_CONNECTOR, Jars, fetch_jars, java_home
+from warren.java import Jars, fetch_jars, java_home, spark_jars
 from warren.sinks.lake.transactional import conf_of
 from warren.spark.session import start_session
 
@@ -23,9 +23,9 @@ CONF = {
 }
 
 
-def lake_session(sink: LakeSink) -> SparkSession:
-    """The session that writes or reads a lake."""
-    jars = [*fetch_jars(SPARK_CONNECTOR)]
+def lake_session(sink: LakeSink, *, with_msk: bool = False) -> SparkSession:
+    """The session that writes or reads a lake; it may read commits with credentials of AWS."""
+    jars = spark_jars(with_msk=with_msk)
     if sink.packages:
         # pyspark ships these.
         shipped = ("org.scala-lang", "org.slf4j", "org.apache.spark")

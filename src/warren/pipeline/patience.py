@@ -1,0 +1,26 @@
+"""How long to wait for clusters that are asked, or read, at the same time."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+LEAST_GRACE_S = 1.0
+"""How long the slower half of the clusters has at least, after the faster half is done."""
+_POLL_S = 0.1
+
+
+def wait_for_most(
+    clusters: Sequence[str], is_done: Callable[[str, float], bool], clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Wait until all clusters are done, or the slower half has had as long again as the faster half has taken.
+
+    `is_done` says whether a cluster is done, at the latest after so many seconds.
+    """
+    began, deadline = clock(), math.inf
+    while open_ := [name for name in clusters if not is_done(name, 0.0)]:
+        now = clock()
+        if deadline == math.inf and 2 * len(open_) <= len(clusters):
+            deadline = now + max(now - began, LEAST_GRACE_S)
+        if now >= deadline:
+            return
+        is_done(open_[0], min(deadline - now, _POLL_S))

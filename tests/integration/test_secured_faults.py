@@ -1,0 +1,225 @@
+"""What a Warren says and does when a secured cluster turns it away, and that it comes back by itself.
+
+Two clusters to Warren, on one broker: `scram` is the one that things happen to, `plain` must not notice.
+"""
+
+import contextlib
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.certificates import Certificate
+from tests.kit.rights import Right, documented_rights
+from tests.kit.secured import PLAIN, SCRAM, USERS, SecuredKafka, new_password
+from tests.kit.secured_sections import secured_sections
+from tests.kit.servers import Client
+from tests.kit.warrens import Recorder, WarrenRun, wait_for
+from warren.demo.workload.consuming_groups import Healthy
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import stop_all
+from warren.demo.workload.topics import create_topics
+
+pytestmark = pytest.mark.timeout(900)
+
+TOPIC, GROUP = "orders", "billing"
+TRIGGER_S = 1.0
+REAUTHENTICATE_S = 4
+CYCLES = 8
+VALID_S = 20.0
+
+
+@dataclass
+class Live:
+    """The broker, the Warren on it and what it publishes."""
+
+    kafka: SecuredKafka
+    run: WarrenRun
+    record: Recorder
+    password: Path
+
+    @property
+    def client(self) -> Client:
+        """Asks the API of the Warren."""
+        return Client(wait_for(lambda: re.findall(r"answering at (\S+)", self.run.log), "the API is there")[-1])
+
+    def cluster(self, name: str) -> dict[str, Any]:
+        """A cluster as the overview has it."""
+        overview = self.client.json("/v3/overview")["overview"]
+        return next(each for each in overview["clusters"] if each["name"] == name)
+
+    def wait_unknown(self, sentence: str) -> dict[str, Any]:
+        """Wait until the cluster of SCRAM is unknown for a reason that matches."""
+        try:
+            wait_for(lambda: re.search(sentence, self.cluster("scram").get("error_message") or ""), sentence)
+        except AssertionError:
+            raise AssertionError(f"{self.cluster('scram')}\n{self.run.log[-6000:]}") from None
+        return self.cluster("scram")
+
+    def wait_well(self) -> None:
+        """Wait until both clusters are judged, and of now."""
+        began_ms = time.time() * 1000
+
+        def is_well() -> bool:
+            found = [self.cluster(name) for name in ("scram", "plain")]
+            return all(each.get("unknown_since") is None and (each.get("judged_at") or 0) > began_ms for each in found)
+
+        try:
+            wait_for(is_well, "both clusters are judged")
+        except AssertionError:
+            raise AssertionError(f"{self.cluster('scram')}\n{self.run.log[-6000:]}") from None
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A group that keeps up, judged every second."""
+    home = tmp_path_factory.mktemp("faults")
+    with SecuredKafka(tmp_path_factory.mktemp("kafka"), reauthenticate_s=REAUTHENTICATE_S) as kafka:
+        for listener in (SCRAM, PLAIN):
+            kafka.grant(USERS[listener], documented_rights("To watch a cluster"))
+        create_topics(kafka.bootstrap, {TOPIC: 2})
+        workers = [Producer(kafka.bootstrap, TOPIC, 20.0), Healthy(kafka.bootstrap, TOPIC, GROUP)]
+        password = home / "password"
+        password.write_text(kafka.passwords[USERS[SCRAM]])
+        clusters = {"scram": SCRAM, "plain": PLAIN}
+        sections = secured_sections(kafka, clusters, trigger=TRIGGER_S, passwords={SCRAM: f"file:{password}"})
+        run = WarrenRun(home, sections)
+        with contextlib.ExitStack() as parts:
+            parts.callback(stop_all, workers, 60.0)
+            for worker in workers:
+                worker.start()
+            record = parts.enter_context(Recorder(run.data))
+            parts.enter_context(run)
+            found = Live(kafka, run, record, password)
+            found.wait_well()
+            yield found
+
+
+@pytest.fixture(autouse=True)
+def _well_before_and_after(live: Live) -> Iterator[None]:
+    live.wait_well()
+    yield
+    live.wait_well()
+
+
+def assert_said(live: Live, unknown: dict[str, Any], logged_from: int) -> None:
+    """The same sentence is in the log, and metrics and API show since when."""
+    assert unknown["unknown_since"] is not None
+    assert "\n" not in unknown["error_message"]
+    assert len(unknown["error_message"]) < 300
+    log = live.run.log[logged_from:]
+    assert log.count(f"scram is unknown: {unknown['error_message']}") == 1, log
+
+    def is_up(cluster: str) -> str:
+        metric = re.search(
+            rf'^warren_cluster_up\{{cluster="{cluster}"\}} (\d)$', live.client.ask("/metrics").text, re.MULTILINE
+        )
+        return metric[1] if metric else ""
+
+    assert is_up("scram") == "0"
+    wait_for(lambda: is_up("plain") == "1", "the other cluster is judged")
+
+
+@contextlib.contextmanager
+def others_untouched(live: Live) -> Iterator[None]:
+    """During the block, the other cluster is judged as often and as freshly as before it."""
+    live.run.wait_for_cycles(CYCLES)
+    before = live.record.seen[-CYCLES:]
+    began_s = time.time()
+    yield
+    live.run.wait_for_cycles(CYCLES)
+    during = live.record.since(began_s)
+    gaps, ages = [], []
+    for chapter in (before, during):
+        times = [seen.manifest.now_ms for seen in chapter]
+        gaps.append(statistics.median(later - earlier for earlier, later in pairwise(times)))
+        ages.append(
+            statistics.median(s.published_s * 1000 - s.manifest.clusters["plain"].looked_at_ms for s in chapter)
+        )
+    assert all(seen.manifest.clusters["plain"].unknown_since_ms is None for seen in during)
+    assert all(seen.verdicts("plain", GROUP) == {"OK"} for seen in during)
+    # Longer is what a noisy machine does by itself; waiting for a cluster takes its whole timeout.
+    for was, became in (gaps, ages):
+        assert became <= 3 * max(was, TRIGGER_S * 1000)
+
+
+@contextlib.contextmanager
+def given_back(live: Live, right: Right) -> Iterator[None]:
+    """A right that was taken away is given back after the block, whatever happens in it."""
+    try:
+        yield
+    finally:
+        live.kafka.grant(USERS[SCRAM], [right])
+
+
+@contextlib.contextmanager
+def presented(live: Live, certificate: Certificate) -> Iterator[None]:
+    """During the block the cluster of SCRAM shows this certificate at every new connection."""
+    live.kafka.present(SCRAM, certificate)
+    try:
+        yield
+    finally:
+        live.kafka.present(SCRAM, live.kafka.authority.server)
+
+
+def test_a_password_that_is_changed_at_the_broker_and_then_in_its_file(live: Live) -> None:
+    logged = len(live.run.log)
+    password = new_password()
+    with others_untouched(live):
+        live.kafka.set_password(USERS[SCRAM], password)
+        unknown = live.wait_unknown(r"the broker refuses the user name or the password")
+        assert_said(live, unknown, logged)
+    live.password.write_text(password + "\n")
+    live.wait_well()
+
+
+def test_a_password_that_is_changed_in_its_file_right_after_the_broker_is_not_noticed_for_long(live: Live) -> None:
+    password = new_password()
+    live.kafka.set_password(USERS[SCRAM], password)
+    live.password.write_text(password)
+    live.run.wait_for_cycles(2 * REAUTHENTICATE_S)
+    live.wait_well()
+
+
+@pytest.mark.parametrize(
+    ("right", "sentence"),
+    [
+        (Right("Read", "topic", "__consumer_offsets"), r"may not read the topic __consumer_offsets: grant Read on it"),
+        (Right("Describe", "topic"), r"grant Describe on"),
+    ],
+    ids=str,
+)
+def test_a_right_that_is_taken_away_and_given_back(live: Live, right: Right, sentence: str) -> None:
+    logged = len(live.run.log)
+    with given_back(live, right), others_untouched(live):
+        live.kafka.revoke(USERS[SCRAM], [right])
+        assert_said(live, live.wait_unknown(sentence), logged)
+    live.wait_well()
+
+
+@pytest.mark.long
+def test_a_certificate_that_expires_and_is_replaced(live: Live) -> None:
+    with presented(live, live.kafka.authority.issue("127.0.0.1", valid_s=VALID_S)):
+        time.sleep(VALID_S)
+        logged = len(live.run.log)
+        # Connections from before go on; every new one shows the certificate.
+        live.kafka.restart()
+        unknown = live.wait_unknown(r"the broker's certificate has expired")
+        assert_said(live, unknown, logged)
+    live.wait_well()
+
+
+@pytest.mark.long
+def test_a_certificate_of_another_host(live: Live) -> None:
+    with presented(live, live.kafka.authority.issue("elsewhere.test")):
+        logged = len(live.run.log)
+        live.kafka.restart()
+        unknown = live.wait_unknown(r"the broker's certificate is not for the host")
+        assert_said(live, unknown, logged)
+    live.wait_well()

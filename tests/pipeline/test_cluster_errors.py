@@ -1,0 +1,26 @@
+import itertools
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.kit.plans import cluster_state, manifest, plan
+from warren.pipeline.cluster_errors import log_cluster_errors
+from warren.snapshot.manifest import Manifest
+
+
+def test_an_error_of_a_cluster_is_logged_once_and_so_is_its_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def having(error: str | None) -> Manifest:
+        return manifest(plan(tmp_path), clusters={"a": cluster_state(error=error), "b": cluster_state()})
+
+    errors = [None, "password refused", "password refused", "certificate expired", None, None]
+    with caplog.at_level(logging.INFO, "warren.pipeline.cluster_errors"):
+        for before, after in itertools.pairwise(errors):
+            log_cluster_errors(having(before), having(after))
+    assert [record.getMessage() for record in caplog.records] == [
+        "a is unknown: password refused",
+        "a is unknown: certificate expired",
+        "a answers again",
+    ]
