@@ -30,6 +30,15 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    def replace(self) -> None:
+        """Accept no connection from now on, and end when the answers under way are sent."""
+        self.config.timeout_graceful_shutdown = DRAIN_S
+        self.should_exit = True
+        # uvicorn looks at should_exit ten times per second; until then it would answer as before, without TLS for example.
+        if self.started:
+            for accepting in self.servers:
+                accepting.close()
+
 
 def listen(server: HttpServer) -> socket.socket:
     """Open a socket at a section's address; a WarrenError says why that is not possible."""
@@ -96,8 +105,7 @@ class Listeners:
                 self._start(listener)
         for key, listener in before.items():
             if after.get(key) is not listener:
-                listener.server.config.timeout_graceful_shutdown = DRAIN_S
-                listener.server.should_exit = True
+                listener.server.replace()
         _close_sockets(before, after)
         self._running = after
         return [url_of(listener.section, listener.bound) for listener in after.values()]
