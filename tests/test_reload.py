@@ -24,6 +24,8 @@ class Scene:
         self.wanted = server_config(root)
         self.findings = Findings(Path())
         self.error: Exception | None = None
+        self.can_undo = False
+        self.before = self.wanted
         self.reads = 0
         self.applied: list[Config] = []
         self.reloads = Reloads(self.wanted, self._read, self._apply)
@@ -33,7 +35,7 @@ class Scene:
         return None if self.findings.mistakes else self.wanted, self.findings
 
     def _apply(self, config: Config) -> None:
-        if self.error:
+        if self.error and (config != self.before or not self.can_undo):
             raise self.error
         self.applied.append(config)
 
@@ -97,7 +99,13 @@ def test_what_changed_and_what_needs_a_restart_is_reported(scene: Scene, caplog:
     [
         (ConfigError(["burrow.toml:1: a", "burrow.toml:2: b"]), ["burrow.toml:1: a", "burrow.toml:2: b"]),
         (WarrenError("[httpserver.a] cannot listen"), ["[httpserver.a] cannot listen"]),
-        (ZeroDivisionError("a bug"), ["the reload failed halfway, restart Warren: ZeroDivisionError: a bug"]),
+        (
+            ZeroDivisionError("a bug"),
+            [
+                "ZeroDivisionError: a bug",
+                "some parts use the new configuration and others the one from before: restart Warren",
+            ],
+        ),
     ],
 )
 def test_what_cannot_be_applied_is_refused_and_said(
@@ -117,6 +125,15 @@ def test_what_cannot_be_applied_is_refused_and_said(
     scene.findings.mistakes.clear()
     assert scene.reload().mistakes == []
     assert scene.applied == [scene.wanted]
+
+
+def test_a_reload_that_fails_halfway_is_undone(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.wanted = replace(scene.wanted, clusters={})
+    scene.error, scene.can_undo = OSError("no more processes"), True
+    outcome = scene.reload()
+    assert outcome.mistakes == ["OSError: no more processes"]
+    assert scene.applied == [scene.before]
+    assert "the one from before stays in use" in caplog.text
 
 
 def test_whoever_asks_in_vain_is_told_in_time(tmp_path: Path) -> None:

@@ -117,8 +117,8 @@ class Parts:
     def configure(self, config: Config) -> None:
         """Change all parts to another configuration, between two cycles.
 
-        A WarrenError says that a cluster or the web server cannot be configured so; then nothing has changed. Any other
-        error comes later, when something has.
+        A WarrenError says that a cluster or the web server cannot be configured so; then nothing has changed. After any
+        other error some parts have changed; to configure them as before undoes that.
         """
         new_targets = targets(config)
         self.web.configure(config)
@@ -132,6 +132,7 @@ class Parts:
             set_level(config.logging.level)
         if new_targets != self._targets:
             self.prefetch.discard()
+            self._targets = []  # whatever becomes of the change, the next one is made
             self._samplers.change(new_targets)
             self._targets = new_targets
         self._config = config

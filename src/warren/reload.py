@@ -20,7 +20,8 @@ ReadConfig = Callable[[], tuple[Config | None, Findings]]
 class Reloads:
     """The configuration in use, and how the last reload ended; `apply` changes all parts to another one.
 
-    `apply` raises a WarrenError if that is not possible, and then has changed nothing.
+    `apply` raises a WarrenError if that is not possible, and then has changed nothing. After any other error the
+    configuration from before is applied again.
     """
 
     def __init__(self, config: Config, read: ReadConfig, apply: Callable[[Config], None]) -> None:
@@ -65,13 +66,22 @@ class Reloads:
         except WarrenError as error:
             return self._refuse(at_ms, [str(error)])
         except Exception as error:
-            log.exception("a reload of the configuration failed halfway; restart Warren")
-            return self._refuse(at_ms, [f"the reload failed halfway, restart Warren: {type(error).__name__}: {error}"])
+            log.exception("a reload of the configuration failed halfway")
+            return self._refuse(at_ms, [f"{type(error).__name__}: {error}", *self._undo()])
         self._config = config
         log.info("the configuration was reloaded: %s", ", ".join(changed) or "no section has changed")
         for key in needs_restart:
             log.warning("%s", key)
         return ReloadOutcome(at_ms, at_ms, (), findings.warnings, changed, needs_restart)
+
+    def _undo(self) -> list[str]:
+        """Apply the configuration from before again; gives what is wrong if that fails."""
+        try:
+            self._apply(self._config)
+        except Exception:
+            log.exception("the configuration from before cannot be applied again")
+            return ["some parts use the new configuration and others the one from before: restart Warren"]
+        return []
 
     def _refuse(self, at_ms: int, mistakes: Sequence[str], warnings: Sequence[str] = ()) -> ReloadOutcome:
         log.error("the configuration was not reloaded, the one from before stays in use: %s", "; ".join(mistakes))

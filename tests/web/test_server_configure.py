@@ -106,6 +106,19 @@ def test_listeners_come_and_go_and_an_address_that_cannot_be_used_changes_nothin
     within(lambda: not accepts(url), "nobody listens at the first address", 10)
 
 
+def test_a_listener_moves_to_all_interfaces_and_back_at_its_port(office: Office) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", f":{port}", f"127.0.0.1:{port}"):
+        office.configure(http_servers={"default": HttpServer(address, name="default")})
+        assert office.server.urls() == [f"http://127.0.0.1:{port}"]
+        for _ in range(20):
+            assert office.client().ask("/burrow/admin").status == 200
+        for host in ("127.0.0.1", ""):
+            with pytest.raises(OSError, match="in use"):
+                socket.create_server((host, port))
+
+
 def accepts(url: str) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 1):
         return True

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import uvicorn
@@ -34,19 +34,28 @@ class _Server(uvicorn.Server):
         """Accept no connection from now on, and end when the answers under way are sent."""
         self.config.timeout_graceful_shutdown = DRAIN_S
         self.should_exit = True
-        # uvicorn looks at should_exit ten times per second; until then it would answer as before, without TLS for example.
+        # uvicorn looks at should_exit ten times per second, and would answer as before until then.
         if self.started:
             for accepting in self.servers:
                 accepting.close()
 
 
-def listen(server: HttpServer) -> socket.socket:
-    """Open a socket at a section's address; a WarrenError says why that is not possible."""
+def listen(server: HttpServer, own: Sequence[socket.socket] = ()) -> socket.socket:
+    """Open a socket at a section's address; a WarrenError says why that is not possible.
+
+    `own` are this process's sockets at the same port, which do not count as its use: 127.0.0.1:8000 may become :8000.
+    """
     is_dual_stack = not server.host and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if is_dual_stack or ":" in server.host else socket.AF_INET
+    for each in own:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listener = socket.create_server(
-            (server.host, server.port), family=family, backlog=LISTEN_BACKLOG, dualstack_ipv6=is_dual_stack
+            (server.host, server.port),
+            family=family,
+            backlog=LISTEN_BACKLOG,
+            dualstack_ipv6=is_dual_stack,
+            reuse_port=bool(own),
         )
     except OSError as error:
         # Python's own message repeats the address.
@@ -115,8 +124,14 @@ class Listeners:
         files = [path for path in (tls.certfile, tls.keyfile, tls.cafile) if path]
         certificate = b"\0".join(path.read_bytes() for path in files)
         # An address in use is taken over with its socket, so that no client is refused.
-        bound = self._running[_key(section)].bound if _key(section) in self._running else listen(section)
+        if _key(section) in self._running:
+            bound = self._running[_key(section)].bound
+        else:
+            bound = listen(section, self._at_port(section.port))
         return _Listener(section, tls, certificate, bound, _Server(settings))
+
+    def _at_port(self, port: int) -> list[socket.socket]:
+        return [each.bound for each in self._running.values() if port and each.section.port == port]
 
     def _start(self, listener: _Listener) -> None:
         def end(task: asyncio.Task[None]) -> None:
