@@ -86,7 +86,7 @@ class Parts:
             self._store,
             self.prefetch.take,
             lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),
-            samplers.verify_tails,
+            samplers.ask,
             on_level=set_level,
             group_checks=GroupChecks(
                 checked_clusters(config),
@@ -155,6 +155,7 @@ def targets(config: Config) -> list[SamplingTarget]:
             config.connection_of(cluster),
             tuple(sorted(topic for owner, topic in topics if owner == name)),
             cluster.topic_refresh,
+            config.own_topics,
         )
         for name, cluster in config.clusters.items()
     ]

@@ -21,22 +21,29 @@ _RESOURCES = {
 
 @dataclass(frozen=True, order=True)
 class Right:
-    """One operation on one resource, in the words of `kafka-acls.sh`: `Describe`, `topic`, `*`."""
+    """One operation on one resource, in the words of `kafka-acls.sh`: `Describe`, `topic`, `*`.
+
+    One that `is_denied` is an ACL as well, which outweighs all that allow it.
+    """
 
     operation: str
     resource: str
     name: str = "*"
+    is_denied: bool = False
 
     def __str__(self) -> str:
         return f"{self.operation} {self.resource} {self.name}"
 
     def to_acl(self, user: str) -> AclBinding:
         """The ACL that gives it to a user, whose name is literal, `*` for any."""
-        return AclBinding(*self._pattern(), f"User:{user}", "*", self._operation(), AclPermissionType.ALLOW)
+        return AclBinding(*self._pattern(), f"User:{user}", "*", self._operation(), self._permission())
 
     def to_filter(self, user: str) -> AclBindingFilter:
         """What finds that ACL."""
-        return AclBindingFilter(*self._pattern(), f"User:{user}", "*", self._operation(), AclPermissionType.ALLOW)
+        return AclBindingFilter(*self._pattern(), f"User:{user}", "*", self._operation(), self._permission())
+
+    def _permission(self) -> AclPermissionType:
+        return AclPermissionType.DENY if self.is_denied else AclPermissionType.ALLOW
 
     def _pattern(self) -> tuple[ResourceType, str, ResourcePatternType]:
         name = _CLUSTER_NAME if self.resource == "cluster" else self.name

@@ -18,6 +18,7 @@ from warren.config.secrets import Secret
 from warren.config.security import Tls
 from warren.errors import ClusterError
 from warren.kafka.admin import Admin
+from warren.kafka.client_errors import missing_right
 from warren.kafka.options import to_librdkafka
 from warren.pipeline.spark_read import root_cause
 from warren.sources.offsets_topic import OffsetRange, read_commits
@@ -31,10 +32,10 @@ ConnectionTo = Callable[[str], Connection]
 def by_librdkafka(connection: Connection) -> str:
     """The error of the admin client, "" if there is none."""
     try:
-        Admin(to_librdkafka(connection)).describe_topics([OFFSETS_TOPIC], time.monotonic() + 5, needed_right="Read")
+        described = Admin(to_librdkafka(connection)).describe_topics([OFFSETS_TOPIC], time.monotonic() + 5)
     except ClusterError as error:
         return str(error)
-    return ""
+    return missing_right("Read", described.hidden) if described.hidden else ""
 
 
 def by_java(spark: SparkSession, connection: Connection) -> str:

@@ -30,7 +30,7 @@ ConnectionTo = Callable[[str], Connection]
 
 def offsets_by_librdkafka(connection: Connection) -> dict[int, OffsetRange]:
     admin, deadline = Admin(to_librdkafka(connection)), time.monotonic() + 30
-    partitions = len(admin.describe_topics([OFFSETS_TOPIC], deadline)[OFFSETS_TOPIC].leaders)
+    partitions = len(admin.describe_topics([OFFSETS_TOPIC], deadline).topics[OFFSETS_TOPIC].leaders)
     starts, ends = (
         to_offsets(request, admin.list_offsets(request, READ_UNCOMMITTED, deadline), deadline).tolist()
         for request in (

@@ -1,6 +1,7 @@
 """Errors of Kafka's clients, librdkafka and Java's, in one sentence: what is wrong, and what to do about it."""
 
 import re
+from collections.abc import Sequence
 
 EXPIRED = "the broker's certificate has expired: renew it on the broker"
 UNTRUSTED = (
@@ -66,6 +67,15 @@ def explain(message: str) -> str | None:
         if found := pattern.search(message):
             return at_server(sentence.format(name=found.groupdict().get("name") or "(unnamed)"), message)
     return None
+
+
+def missing_right(operation: str, topics: Sequence[str]) -> str:
+    """What Warren's user lacks on these topics."""
+    verb = "read" if operation == "Read" else "see"
+    others = len(topics) - 1
+    more = f" and {others} {'other' if others == 1 else 'others'}" if others else ""
+    them = "them" if others else "it"
+    return f"Warren may not {verb} the topic {topics[0]}{more}: grant {operation} on {them} to Warren's user"
 
 
 def at_server(sentence: str, message: str) -> str:

@@ -236,7 +236,7 @@ def _make_lock(config: Config, on_change: Callable[[], None]) -> Lock | None:
     lock = config.notifier_lock
     assert lock is not None
     connection = config.connection_of(config.cluster_or_first(lock.cluster or config.incidents.cluster))
-    topic = f"{config.incidents.topic}-lock"
+    topic = config.incidents.lock_topic
     return KafkaLock(
         connection, topic, lock.group, lock.session_timeout, Changelog(connection, topic).create_topic, on_change
     )
