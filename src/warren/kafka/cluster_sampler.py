@@ -15,7 +15,7 @@ from warren.domain.arrays import Ints
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, AdminOf, TopicDescriptions
-from warren.kafka.client_errors import missing_right
+from warren.kafka.described_topics import TopicDescriber
 from warren.kafka.samples import (
     COMMITTED,
     NO_OFFSETS,
@@ -76,6 +76,7 @@ class ClusterSampler:
     def __init__(self, target: SamplingTarget) -> None:
         self._target = target
         self._client = AdminOf(target.connection)
+        self._describer = TopicDescriber(target, self._client)
         self._tails = Tails(target.connection)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
@@ -101,11 +102,13 @@ class ClusterSampler:
             left_s = deadline - time.monotonic()
             ends_from_ms = steady_ms()
             ends_deadline = deadline - (1 - _ENDS_SHARE) * left_s
-            described = self._describe(questions.missing_topics, ends_deadline)
+            described = self._describer.describe(questions.missing_topics, ends_deadline)
+            if not described.topics.keys().isdisjoint(questions.missing_topics):
+                self._is_refresh_wanted.set()
             topic_ids, ends = self._ends(described, ends_deadline)
             ends_at_ms = (ends_from_ms, steady_ms())
             topics = self._wait_for_topics(deadline)
-            self._refuse_without_topics(topics.layout, described)
+            self._describer.refuse_without_topics(topics.layout.topics, described)
             heads_from_ms = steady_ms()
             heads = self._heads(topics, deadline)
         except ClusterError as error:
@@ -179,24 +182,6 @@ class ClusterSampler:
         self._is_unavailable.set()
         self._is_refresh_wanted.set()
         self._tails.close()
-
-    def _describe(self, missing_topics: Sequence[str], deadline: float) -> TopicDescriptions:
-        """The offsets topics, and the topics that are missing: some may be hidden, others may be back."""
-        # Offsets topics are not taken from the refresh: a new cluster creates them with its first commit.
-        offsets_topics = self._target.offsets_topics
-        described = self._client.admin().describe_topics([*offsets_topics, *missing_topics], deadline)
-        if unreadable := [name for name in offsets_topics if name in described.hidden]:
-            raise ClusterError(missing_right("Read", unreadable))
-        if not described.topics.keys().isdisjoint(missing_topics):
-            self._is_refresh_wanted.set()
-        return described
-
-    def _refuse_without_topics(self, layout: PartitionLayout, described: TopicDescriptions) -> None:
-        """Raise if Warren may see none of the topics that groups consume."""
-        others = {*self._target.offsets_topics, *self._target.own_topics}
-        hidden = [name for name in described.hidden if name not in others]
-        if hidden and all(topic.name in others for topic in layout.topics):
-            raise ClusterError(missing_right("Describe", hidden))
 
     def _ends(
         self, described: TopicDescriptions, deadline: float

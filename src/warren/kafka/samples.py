@@ -55,6 +55,7 @@ class SamplingTarget:
     """A cluster to sample: how to connect, its offsets topics, how often to list its topics.
 
     `own_topics` are those that Warren itself writes. It may see them even if it may see no other.
+    `readers` are the consumer sections that connect in another way, by which Spark reads the offsets topics.
     """
 
     cluster: str
@@ -62,6 +63,7 @@ class SamplingTarget:
     offsets_topics: tuple[str, ...] = ("__consumer_offsets",)
     topic_refresh_s: float = 60.0
     own_topics: frozenset[str] = field(default=frozenset(), compare=False)
+    readers: tuple[tuple[str, Connection], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
