@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-_DOCS = Path(__file__).parents[2] / "docs" / "rights.md"
+DOCS = Path(__file__).parents[2] / "docs" / "rights.md"
 _CLUSTER_NAME = "kafka-cluster"
 _RESOURCES = {
     "cluster": ResourceType.BROKER,  # confluent-kafka's name for it
@@ -56,7 +56,7 @@ class Right:
 
 def documented_rights(heading: str, **names: str) -> list[Right]:
     """The rights that a section of the docs lists, with names in place of its placeholders: `NAME`, `TOPIC`."""
-    section = _DOCS.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    section = DOCS.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| `([\w-]+)` \| `(\S+)` \|", section, re.MULTILINE)
     assert rows, f"docs/rights.md has no rights for: {heading}"
     placeholders = re.compile("|".join(names) or "$.")

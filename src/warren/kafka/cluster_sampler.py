@@ -77,7 +77,7 @@ class ClusterSampler:
         self._target = target
         self._client = AdminOf(target.connection)
         self._describer = TopicDescriber(target, self._client)
-        self._tails = Tails(target.connection)
+        self._tails = Tails(target.cluster, target.connection)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
         self._is_refresh_wanted = threading.Event()

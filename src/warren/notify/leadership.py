@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from warren.config import Config
@@ -248,6 +249,6 @@ def _make_lock(config: Config, on_change: Callable[[], None]) -> Lock | None:
     assert lock is not None
     connection = config.connection_of(config.cluster_or_first(lock.cluster or config.incidents.cluster))
     topic = config.incidents.lock_topic
-    return KafkaLock(
-        connection, topic, lock.group, lock.session_timeout, Changelog(connection, topic).create_topic, on_change
-    )
+    # Nothing is ever written to it, so there is nothing to compact.
+    create_topic = partial(Changelog(connection, topic).create_topic, is_compacted=False)
+    return KafkaLock(connection, topic, lock.group, lock.session_timeout, create_topic, on_change)

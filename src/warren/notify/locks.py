@@ -217,7 +217,10 @@ class KafkaLock(Lock):
             consumer.list_topics(self._topic, timeout=5.0)
             self._set()
 
-    def _assigned(self, _: Consumer, added: list[TopicPartition]) -> None:
+    def _assigned(self, consumer: Consumer, added: list[TopicPartition]) -> None:
+        consumer.incremental_assign(added)
+        # Nothing is read, so no right to read the topic is needed.
+        consumer.pause(added)
         self._set(is_assigned=self._is_assigned or _has_lock(added))
 
     def _revoked(self, _: Consumer, removed: list[TopicPartition]) -> None:
