@@ -178,7 +178,7 @@ def test_a_password_that_is_changed_at_the_broker_and_then_in_its_file(live: Liv
     password = new_password()
     with others_untouched(live):
         live.kafka.set_password(USERS[SCRAM], password)
-        unknown = live.wait_unknown(r"the broker refuses the user name or the password")
+        unknown = live.wait_unknown(r"the broker rejects the user name or the password")
         assert_said(live, unknown, logged)
     live.password.write_text(password + "\n")
     live.wait_well()
@@ -195,7 +195,10 @@ def test_a_password_that_is_changed_in_its_file_right_after_the_broker_is_not_no
 @pytest.mark.parametrize(
     ("right", "sentence"),
     [
-        (Right("Read", "topic", "__consumer_offsets"), r"may not read the topic __consumer_offsets: grant Read on it"),
+        (
+            Right("Read", "topic", "__consumer_offsets"),
+            r"not allowed to read the topic __consumer_offsets: grant Read on it",
+        ),
         (Right("Describe", "topic"), r"grant Describe on"),
     ],
     ids=str,
@@ -211,7 +214,7 @@ def test_a_right_that_is_taken_away_and_given_back(live: Live, right: Right, sen
 def test_a_topic_that_is_denied_is_unknown_and_the_rest_of_its_cluster_goes_on(live: Live) -> None:
     logged = len(live.run.log)
     denied = Right("Describe", "topic", OTHER_TOPIC, is_denied=True)
-    sentence = f"Warren may not see the topic {OTHER_TOPIC}: grant Describe on it to Warren's user"
+    sentence = f"Warren is not allowed to see the topic {OTHER_TOPIC}: grant Describe on it to Warren's user"
 
     def newest() -> Seen:
         return live.record.seen[-1]

@@ -70,7 +70,7 @@ def test_without_a_right_on_any_topic_but_its_own_warren_names_it_in_every_sampl
     kafka: SecuredKafka, asked: Asked
 ) -> None:
     kafka.revoke(USER, [describe("orders"), describe("payments")])
-    hidden = "Warren may not see the topic orders and 1 other: grant Describe on them to Warren's user"
+    hidden = "Warren is not allowed to see the topic orders and 1 other: grant Describe on them to Warren's user"
     wait_for(lambda: asked(["orders", "payments"]).error == hidden, "the right is named")
     for _ in range(5):
         assert asked(["orders", "payments"]).error == hidden

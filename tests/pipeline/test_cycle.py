@@ -33,7 +33,7 @@ from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.requests import RequestKind, RequestQueue
 from warren.snapshot.store import Store
 
-NOT_SEEN = "c: the lag of some topics is unknown: Warren may not see the topic t: grant Describe on it to Warren's user"
+NOT_SEEN = "c: the lag of some topics is unknown: Warren is not allowed to see the topic t: grant Describe on it"
 LATE = NOW + 1 + MAX_COMMIT_DELAY_MS
 
 
