@@ -51,19 +51,26 @@ def arrow(codec: str, new: Callable[..., pa.ipc.RecordBatchFileWriter]) -> Calla
     return write
 
 
+def in_base64(after: int) -> Callable[[str], bytes]:
+    return lambda text: base64.b64encode(b"x" * after + text.encode() + b"yz")
+
+
+def compressed(codec: str) -> Callable[[str], bytes]:
+    return lambda text: bytes(pa.compress(f"{text}{NOISE}".encode(), codec, asbytes=True))
+
+
 TEXTS: dict[str, Callable[[str], bytes]] = {
     "as it is": str.encode,
     "in JSON": lambda text: json.dumps({"of": text}).encode(),
     "in a URL": lambda text: quote(text, safe="").encode(),
-    **{f"in base64, after {n}": lambda text, n=n: base64.b64encode(b"x" * n + text.encode() + b"yz") for n in range(3)},
+    **{f"in base64, after {n}": in_base64(n) for n in range(3)},
 }
 FILES: dict[str, Callable[[str], bytes]] = {
     **{f"Parquet with {codec}": parquet(codec) for codec in ("none", "snappy", "gzip", "zstd", "lz4", "brotli")},
     **{f"an Arrow file with {codec}": arrow(codec, pa.ipc.new_file) for codec in ("zstd", "lz4")},
     **{f"an Arrow stream with {codec}": arrow(codec, pa.ipc.new_stream) for codec in ("zstd", "lz4")},
-    **{codec: lambda text, codec=codec: pa.compress(f"{text}{NOISE}".encode(), codec, asbytes=True)
-       for codec in ("gzip", "zstd", "lz4")},
-}  # fmt: skip
+    **{codec: compressed(codec) for codec in ("gzip", "zstd", "lz4")},
+}
 
 
 @pytest.mark.parametrize("form", [*TEXTS, *FILES])
@@ -79,7 +86,7 @@ def test_a_secret_is_found_in_what_spark_has_compressed(spark: SparkSession, cod
     jvm = spark.sparkContext._jvm
     assert jvm is not None
 
-    def compressed(text: str) -> bytes:
+    def by_spark(text: str) -> bytes:
         made = jvm.java.io.ByteArrayOutputStream()
         codecs = getattr(jvm.org.apache.spark.io, "CompressionCodec$").__getattr__("MODULE$")
         stream = codecs.createCodec(spark.sparkContext._jsc.sc().conf(), codec).compressedOutputStream(made)
@@ -88,7 +95,7 @@ def test_a_secret_is_found_in_what_spark_has_compressed(spark: SparkSession, cod
         return bytes(made.toByteArray())
 
     # Among text that compresses well, so that it is not there as it is.
-    content = compressed(f"{NOISE} {PASSWORD * 9} {TOKEN * 9} {NOISE}")
+    content = by_spark(f"{NOISE} {PASSWORD * 9} {TOKEN * 9} {NOISE}")
     assert found(content) == {"a password", "a token"}
-    assert found(compressed(NOISE)) == set()
+    assert found(by_spark(NOISE)) == set()
     assert found(content[: len(content) // 2]) <= {"a password", "a token"}, "a file that is still being written"

@@ -17,7 +17,7 @@ from tests.kit.rights import documented_rights
 from tests.kit.secured import PLAIN, SCRAM, USERS, SecuredKafka
 from tests.kit.secured_sections import secured_sections
 from tests.kit.servers import Client
-from tests.kit.warrens import Sections, WarrenRun, wait_for
+from tests.kit.warrens import DEADLINE_S, Sections, WarrenRun, wait_for
 from warren.demo.workload.consuming_groups import Healthy
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
@@ -83,6 +83,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
             for worker in workers:
                 worker.start()
             parts.enter_context(run)
+            wait_for(run.snapshot, "the first snapshot", 2 * DEADLINE_S)
             yield Live(kafka, run, sections)
 
 

@@ -28,7 +28,7 @@ BURROW_NODE_PREFIX = "lock-"
 """How Burrow names its nodes in the same queue, so that Burrow and Warren never both notify."""
 JOIN_S = 5.0
 FIRST_ANSWER_S = 10.0
-"""How long the first answer may take until it is an error that there is none."""
+"""After how long a lock that is not held is held by another Warren, or cannot be reached."""
 POLL_S = 1.0
 
 
@@ -40,15 +40,15 @@ class Lock(ABC):
         """Why nobody knows who holds the lock; empty while that is known."""
         self._on_change = on_change
         self._is_closed = False
-        self._has_answered = False
+        self._is_decided = False
         self._began = time.monotonic()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
 
     @property
     def is_starting(self) -> bool:
-        """Whether an answer is still to come, as it is in the first moments."""
-        return not self._has_answered and time.monotonic() - self._began < FIRST_ANSWER_S
+        """Whether it is not known yet, in the first moments, who holds the lock."""
+        return not self._is_decided and time.monotonic() - self._began < FIRST_ANSWER_S
 
     @abstractmethod
     def is_held(self) -> bool:
@@ -106,7 +106,7 @@ class ZooKeeperLock(Lock):
 
     def _state_changed(self, state: str) -> None:
         self.error = "" if state == KazooState.CONNECTED else self._unreachable
-        self._has_answered = True
+        self._is_decided = self._is_decided or bool(self.error)
         if state == KazooState.LOST:
             # The lock ends with its session.
             self._holding_session = None
@@ -237,7 +237,8 @@ class KafkaLock(Lock):
 
     def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
         is_new = is_assigned and not self._is_assigned
-        self._is_assigned, self.error, self._has_answered = is_assigned, error, True
+        self._is_assigned, self.error = is_assigned, error
+        self._is_decided = self._is_decided or is_assigned or bool(error)
         if is_new:
             log.info("this Warren holds the lock of the topic %s", self._topic)
         self._on_change()
