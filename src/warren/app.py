@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.config import Config
+from warren.config import Cluster, Config
 from warren.config.findings import Findings
 from warren.errors import WarrenError
 from warren.history.files import rename_former_folder
@@ -86,7 +86,7 @@ class Parts:
             self._store,
             self.prefetch.take,
             lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),
-            samplers.verify_tails,
+            samplers.ask,
             on_level=set_level,
             group_checks=GroupChecks(
                 checked_clusters(config),
@@ -149,16 +149,21 @@ def _patience_s(config: Config) -> float:
 
 def targets(config: Config) -> list[SamplingTarget]:
     """Every cluster to sample, with its offsets topics."""
-    topics = offsets_topics(config)
-    return [
-        SamplingTarget(
-            name,
-            config.connection_of(cluster),
-            tuple(sorted(topic for owner, topic in topics if owner == name)),
-            cluster.topic_refresh,
-        )
-        for name, cluster in config.clusters.items()
-    ]
+    return [_target(config, name, cluster) for name, cluster in config.clusters.items()]
+
+
+def _target(config: Config, name: str, cluster: Cluster) -> SamplingTarget:
+    topics = {topic: consumers[0] for (owner, topic), consumers in offsets_topics(config).items() if owner == name}
+    connection = config.connection_of(cluster)
+    readers = {f"[consumer.{consumer.name}]": config.connection_of(consumer) for consumer in topics.values()}
+    return SamplingTarget(
+        name,
+        connection,
+        tuple(sorted(topics)),
+        cluster.topic_refresh,
+        config.own_topics,
+        tuple((section, reader) for section, reader in readers.items() if reader != connection),
+    )
 
 
 @dataclass(frozen=True)
