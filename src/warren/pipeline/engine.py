@@ -28,6 +28,9 @@ Decode = Callable[[DataFrame], DataFrame]
 
 log = logging.getLogger(__name__)
 
+_PROJECTIONS = "spark.sql.codegen.factoryMode"
+_SHORT_READ = 100_000
+"""Up to how many records generating code to convert them takes longer than converting them without; see `_start`."""
 LOST_WORKER = "Python worker exited unexpectedly"
 MAX_LOST_WORKERS = 4
 """How often a query may lose a worker: each task that was given a dead one has to fail before there are new ones."""
@@ -186,7 +189,14 @@ def _start(
     tasks: dict[str, list[int]] = {}
     for task, index in enumerate(scan_of_task):
         tasks.setdefault(numbered[index][0], []).append(task)
-    return {cluster: DecodedRead(cluster, decode, rows, own) for cluster, own in tasks.items()}
+    started: dict[str, ClusterRead] = {}
+    for cluster, own in tasks.items():
+        # Spark generates the code that converts records once for every offsets partition, though it compiles it once.
+        is_short = sum(scan.records for _, scan in scans[cluster]) <= _SHORT_READ
+        spark.sparkContext.setLocalProperty(_PROJECTIONS, "NO_CODEGEN" if is_short else None)  # type: ignore[arg-type]
+        started[cluster] = DecodedRead(cluster, decode, rows, own)
+    spark.sparkContext.setLocalProperty(_PROJECTIONS, None)  # type: ignore[arg-type]
+    return started
 
 
 def _decoded(reads: Iterable[DecodedRead], tasks: int) -> list[DataFrame]:

@@ -37,6 +37,8 @@ DEFAULTS = {
     # Spark keeps a consumer per offsets partition; one that is pushed out connects again in the next cycle.
     "spark.kafka.consumer.cache.capacity": "1024",
     "spark.shuffle.compress": "false",
+    # One file per task instead of one for each bucket too.
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
     "spark.cleaner.periodicGC.interval": "10min",
     # What the UI and the event log do not show of settings and options.
     "spark.redaction.regex": f"{_SECRETS}|access[.]?key",
