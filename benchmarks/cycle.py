@@ -43,7 +43,7 @@ from warren.spark.session import start_session
 from warren.spark.supervised import SupervisedSpark
 
 INTERVALS = 10
-WARM_UP = 5
+WARM_UP = 15
 
 
 def main() -> None:

@@ -26,10 +26,9 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     # A cycle is one small job: adaptive planning costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
-    # Batches are bounded by rows: with a bound in bytes Spark measures all its vectors at every row, which is a third
-    # of the JVM's time for a read.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # Records become Arrow batches by their number. Those batches go to Python as one value each: by their size.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**26),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The newer lookup uses an admin client, which hides internal topics such as the offsets topic.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
@@ -38,6 +37,8 @@ DEFAULTS = {
     # Spark keeps a consumer per offsets partition; one that is pushed out connects again in the next cycle.
     "spark.kafka.consumer.cache.capacity": "1024",
     "spark.shuffle.compress": "false",
+    # One file per task instead of one for each bucket too.
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
     "spark.cleaner.periodicGC.interval": "10min",
     # What the UI and the event log do not show of settings and options.
     "spark.redaction.regex": f"{_SECRETS}|access[.]?key",
@@ -115,7 +116,7 @@ def abandon_session(session: SparkSession) -> int:
 def _properties_file(conf: Mapping[str, str]) -> Iterator[None]:
     """Pass settings to the JVM that starts meanwhile in a private file: its command line is visible to every user."""
     with tempfile.NamedTemporaryFile("w", prefix="warren-spark-", suffix=".conf", encoding="utf-8") as file:
-        file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
+        file.writelines(f"{escape_property(key)}={escape_property(value)}\n" for key, value in conf.items())
         file.flush()
         before = os.environ.get(SUBMIT_ARGUMENTS, "pyspark-shell")
         arguments = f"--load-spark-defaults --properties-file {shlex.quote(file.name)} {before}"
@@ -126,7 +127,7 @@ def _properties_file(conf: Mapping[str, str]) -> Iterator[None]:
             os.environ[SUBMIT_ARGUMENTS] = before
 
 
-def _escaped(text: str) -> str:
+def escape_property(text: str) -> str:
     """Text as a Java properties file needs it."""
     return re.sub(r"([\\:=#! ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
