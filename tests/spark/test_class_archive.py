@@ -1,12 +1,15 @@
 """The class-data archive of Spark's JVM: used where it fits, ignored where it does not."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from warren.java import class_archive_options, java_home, store_class_archive
+from tests.kit.warrens import wait_for
+from warren.java import SPARK_CONNECTOR, class_archive_options, fetch_jars, java_home, store_class_archive
+from warren.spark.class_archive import archive_made_in_background
 from warren.spark.session import spark_archive
 
 SCRIPT = """
@@ -53,3 +56,34 @@ def test_a_java_that_makes_no_archive_is_not_asked_again(tmp_path: Path) -> None
     assert (tmp_path / "archive").exists()
     assert class_archive_options(tmp_path / "archive") == []
     assert class_archive_options(tmp_path / "none") == []
+
+
+@pytest.fixture
+def new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory with the jars of the real one and without archives."""
+    (tmp_path / "jars").symlink_to(fetch_jars(SPARK_CONNECTOR)[0].parents[1])
+    monkeypatch.setenv("WARREN_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_nothing_is_left_of_a_maker_that_is_stopped(new_cache: Path) -> None:
+    def makers() -> list[str]:
+        lines = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                lines.append((process / "cmdline").read_text())
+        return [line for line in lines if f"{new_cache}/java/spark" in line]
+
+    with archive_made_in_background(delay_s=0.0):
+        wait_for(makers, "a JVM makes the archive")
+    wait_for(lambda: not makers(), "the JVM is killed", 10)
+    assert not spark_archive().exists()
+
+
+@pytest.mark.long
+def test_an_archive_is_made_in_the_background(new_cache: Path) -> None:
+    with archive_made_in_background(delay_s=0.0):
+        # At the lowest priority it may take long beside other tests.
+        wait_for(spark_archive().exists, "the archive is made", 1800)
+    assert class_archive_options(spark_archive())
+    assert [path.name for path in (new_cache / "java").iterdir()] == [spark_archive().name]

@@ -3,6 +3,7 @@
 import logging
 import os
 import shlex
+import signal
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -21,25 +22,31 @@ DELAY_S = 60.0
 
 
 @contextmanager
-def archive_made_in_background() -> Iterator[None]:
+def archive_made_in_background(delay_s: float = DELAY_S) -> Iterator[None]:
     """Let a process of low priority make the archive, if there is none, while the block runs."""
     if spark_archive().exists():
         yield
         return
-    with closing(SupervisedProcess("maker of Spark's class archive", _main, None, may_restart=lambda: False)):
+    with closing(SupervisedProcess("maker of Spark's class archive", _main, delay_s, may_restart=lambda: False)):
         yield
 
 
-def _main(connection: Connection, _send: Send, _argument: None) -> None:
+def _main(connection: Connection, _send: Send, delay_s: float) -> None:
     os.nice(19)
-    if connection.poll(DELAY_S):
+    if connection.poll(delay_s):
         return
-    # It ends with the process that has started it.
-    threading.Thread(target=lambda: connection.poll(None) and os._exit(0), daemon=True).start()
+    # The JVM ends with this process, and this one with its parent.
+    os.setpgrp()
+    signal.signal(signal.SIGTERM, _end_group)
+    threading.Thread(target=lambda: _end_group(connection.poll(None)), daemon=True).start()
     try:
         make_archive()
     except Exception as error:  # noqa: BLE001 - Spark works without it
         log.warning("the classes of Spark cannot be archived for faster starts: %s", error)
+
+
+def _end_group(*_: object) -> None:
+    os.killpg(0, signal.SIGKILL)
 
 
 def make_archive() -> None:
