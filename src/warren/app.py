@@ -31,6 +31,7 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.offsets_topic import offsets_topics
 from warren.sources.open_transactions import find_transactional_ids
+from warren.spark.class_archive import archive_made_in_background
 from warren.spark.session import start_session
 from warren.spark.supervised import PATIENCE_S, SparkNotStarted, SupervisedSpark
 from warren.web.server import WebServer
@@ -79,6 +80,7 @@ class Parts:
             _patience_s(config),
         )
         stack.callback(self._spark.stop)
+        stack.enter_context(archive_made_in_background())
         self._store = Store(pipeline.data_dir)
         self.cycles = Cycles(
             config,

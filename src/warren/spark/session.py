@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from warren.java import class_archive, class_archive_options
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,7 @@ DEFAULTS = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
 }
+END_TIMEOUT_S = 120.0
 
 
 def start_session(
@@ -69,6 +73,8 @@ def start_session(
     settings = {
         **DEFAULTS,
         **parallelism,
+        # Options of the user replace those above and are added to these.
+        "spark.driver.defaultJavaOptions": shlex.join(class_archive_options(spark_archive())),
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
     }
@@ -95,6 +101,21 @@ def local_slots(master: str) -> tuple[str, dict[str, str]]:
         return master, {}
     cores = (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
     return f"local[{cores + WAITING_TASKS}]", {"spark.default.parallelism": str(cores)}
+
+
+def spark_archive() -> Path:
+    """Where the class-data archive of Spark's JVM is; it is specific to one Java and one pyspark."""
+    return class_archive("spark", f"{pyspark.__file__} {pyspark.__version__}")
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop a session and wait until its JVM has ended by itself."""
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    session.stop()
+    gateway.shutdown()
+    # The JVM ends when its standard input does.
+    gateway.proc.communicate(timeout=END_TIMEOUT_S)
 
 
 def abandon_session(session: SparkSession) -> int:
