@@ -148,7 +148,7 @@ class SparkEngine:
         failures = {}
         for read in reads:
             try:
-                self._query(lambda _, read=read: [part.count() for part in _decoded([read], 1)])
+                self._query(partial(_count_decoded, read))
             except FlowFailed as error:
                 if error.has_lost_reads:
                     raise
@@ -197,6 +197,11 @@ def _start(
         started[cluster] = DecodedRead(cluster, decode, rows, own)
     spark.sparkContext.setLocalProperty(_PROJECTIONS, None)  # type: ignore[arg-type]
     return started
+
+
+def _count_decoded(read: DecodedRead, _: SparkSession) -> int:
+    """Decode what was read of one cluster."""
+    return sum(tables.count() for tables in _decoded([read], 1))
 
 
 def _decoded(reads: Iterable[DecodedRead], tasks: int) -> list[DataFrame]:
