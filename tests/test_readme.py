@@ -90,7 +90,7 @@ def started(command: str, log: Path) -> Iterator[None]:
     assert process.returncode == 0, log.read_text()[-2000:]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_commands_do_on_a_real_kafka_what_they_say(tmp_path: Path) -> None:
     with Kafka() as kafka, socket.create_server(("127.0.0.1", 0)) as free:
         create_topics(kafka.bootstrap, {"orders": 1})
@@ -120,9 +120,11 @@ def test_the_commands_do_on_a_real_kafka_what_they_say(tmp_path: Path) -> None:
         assert "main" in printed(check)
         with started(meant(run), tmp_path / "log"):
             # A look at the log costs nothing; a command takes a second of the CPU that Warren needs for its start.
-            wait_for(lambda: re.search(r" snapshot \d+: [1-9]", (tmp_path / "log").read_text()), "a judged snapshot")
-            wait_for(lambda: "billing" in printed(groups), "the group is judged", 30)
+            wait_for(
+                lambda: re.search(r" snapshot \d+: [1-9]", (tmp_path / "log").read_text()), "a judged snapshot", 600
+            )
+            wait_for(lambda: "billing" in printed(groups), "the group is judged", 60)
             assert "orders" in printed(group)
-            wait_for(lambda: '"current_lag":10' in printed(explain), "the reason is told", 30)
+            wait_for(lambda: '"current_lag":10' in printed(explain), "the reason is told", 60)
             assert '"total":0' in printed(in_trouble), "nobody is in trouble"
             assert "<title>Warren</title>" in printed("curl -s localhost:8000/")

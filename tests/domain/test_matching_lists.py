@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -99,3 +101,10 @@ def test_what_re2_cannot_read_is_said(pattern: str, why: str) -> None:
     mistake = regex_error(pattern)
     assert mistake is not None
     assert why in mistake
+
+
+def test_patterns_are_checked_without_pandas() -> None:
+    # Every process checks the patterns of the configuration, and pandas would cost each of them a second.
+    script = "import sys, warren.config, warren.report, warren.kafka.sampler_process; print('pandas' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"

@@ -69,12 +69,13 @@ def start_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     slots, parallelism = local_slots(master)
+    shared = class_archive_options(spark_archive())
     builder = SparkSession.builder.master(slots)
     settings = {
         **DEFAULTS,
         **parallelism,
         # Options of the user replace those above and are added to these.
-        "spark.driver.defaultJavaOptions": shlex.join(class_archive_options(spark_archive())),
+        **({"spark.driver.defaultJavaOptions": shlex.join(shared)} if shared else {}),
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
     }
