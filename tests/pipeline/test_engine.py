@@ -34,7 +34,7 @@ def with_no_such_partition(samples: Mapping[str, ClusterSample]) -> dict[str, Cl
     return {**samples, "bad": replace(samples["bad"], ends={topic: ends})}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_clusters_that_cannot_be_read_or_decoded_are_left_out_and_the_others_are_published(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
