@@ -83,7 +83,7 @@ def troubles(rejected: int) -> dict[str, Any]:
     source = Source("x", {0: Position(100, 150, 170), 1: Position(7, 7, 7)})
     clusters = {
         "one": cluster_state(sources={"__consumer_offsets": source}),
-        "two": cluster_state(),
+        "two": cluster_state(hidden_topics=2),
         "away": cluster_state(unknown_since_ms=1, error="gone"),
     }
     rejects = {"one": {REJECT_DESCRIPTIONS[Reject.NO_KEY]: rejected}}
