@@ -27,7 +27,7 @@ CLUSTERS = ("one", "two")
 ODD_NAMES = ("a+b c", "billing/eu", "groß✓", "100%2Fsure", "<b>&'", 'say "hi"\\\nbye', "..", "?x=1#y", "{}", "*")
 """Names that are hard on paths, on JSON, on HTML, on patterns or on metrics."""
 INTERVALS = 10
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ Sections = dict[str, dict[str, Any]]
 
 LOOK_S = 0.1
 STOP_S = 60.0
-DEADLINE_S = 180.0
+DEADLINE_S = 300.0
 """How long a condition may take: far longer than it does, as test machines are noisy."""
 
 
