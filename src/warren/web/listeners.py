@@ -34,7 +34,7 @@ class _Server(uvicorn.Server):
         """Accept no connection from now on, and end when the answers under way are sent."""
         self.config.timeout_graceful_shutdown = DRAIN_S
         self.should_exit = True
-        # uvicorn looks at should_exit ten times per second; until then it would answer as before, without TLS for example.
+        # uvicorn looks at should_exit ten times per second; until then it would answer as before, e.g. without TLS.
         if self.started:
             for accepting in self.servers:
                 accepting.close()

@@ -5,7 +5,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from warren.config import Config
+from warren.config.kafka import StormConsumer, ZooKeeperConsumer
+from warren.domain.matching import GroupFilter
 from warren.processes import SupervisedProcess
+from warren.sources.zookeeper.layouts import ConsumersLayout, Layout, StormLayout
 from warren.sources.zookeeper.reader_process import ReadRequest, ReadResponse, main
 from warren.sources.zookeeper.samples import Ack, ReadTarget, ZooKeeperSample
 
@@ -77,3 +81,31 @@ class ZooKeeperReaders:
             if response.request_id == self._request_id:
                 self._samples[response.sample.section] = response.sample
                 self._arrived.notify_all()
+
+
+def read_targets(config: Config) -> list[ReadTarget]:
+    """Every consumer section that commits to ZooKeeper."""
+    storage = config.storage
+    return [
+        ReadTarget(
+            name,
+            section.cluster,
+            section.servers,
+            _layout(section),
+            section.zookeeper_timeout,
+            section.zookeeper_rate,
+            config.tls[section.tls] if section.tls is not None else None,
+            section.username,
+            section.password,
+            GroupFilter(section.group_allowlist, section.group_denylist),
+            GroupFilter(storage.group_allowlist, storage.group_denylist),
+            storage.intervals,
+            storage.min_distance * 1000,
+        )
+        for name, section in config.zookeeper_consumers.items()
+    ]
+
+
+def _layout(section: ZooKeeperConsumer) -> Layout:
+    path = section.zookeeper_path.rstrip("/")
+    return StormLayout(path or "/") if isinstance(section, StormConsumer) else ConsumersLayout(f"{path}/consumers")
