@@ -121,7 +121,7 @@ def test_groups_in_zookeeper_are_judged_as_groups_in_kafka(
             seen = see(snapshot) if (snapshot := run.snapshot()) else None
             return seen is not None and {name: verdicts(seen).get(name) for name in verdict} == verdict
 
-        wait_for(lambda: has(expected), f"every group has its verdict: {expected}")
+        wait_for(lambda: has(expected), f"every group has its verdict: {expected}", 400.0)
         znodes.own("healthy", TOPIC, 0, "healthy_host-1-abc-0")
 
         # A group that moves to Kafka, and one that stops.

@@ -34,9 +34,10 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
         for group, section in (("old-group", "old"), ("slow", "old"), ("spout", "storm"))
     ]
     town.cycles.cycle(town.now_ms, commits, clusters=(one, *others))
+    away = Position(5, 5, 5, seen_until_ms=away_ms, away_from_ms=away_ms)
     sources = {
         "old": ZooKeeperSource("a", Position(5, 5, 5, seen_until_ms=town.now_ms), None, 20_000, 3, 123_456),
-        "storm": ZooKeeperSource("b", Position(5, 5, 5, seen_until_ms=away_ms), "ZooKeeper at zk:1 cannot be reached"),
+        "storm": ZooKeeperSource("b", away, "ZooKeeper at zk:1 cannot be reached"),
     }
     rejects = {"one": {ZnodeReject.BAD_OFFSET.value: 7}}
     town.publish(clusters={"one": cluster_state(zookeeper=sources), "two": cluster_state()}, rejects=rejects)

@@ -54,7 +54,7 @@ class SectionRead:
             seen_until_ms=position.seen_until_ms,
             skew_ms=skew.ms,
             skew_error_ms=skew.error_ms,
-            unknown_since_ms=position.unknown_since(now_ms),
+            unknown_since_ms=self.after.unknown_since(now_ms),
             away_from_ms=position.away_from_ms,
             away_to_ms=position.away_to_ms,
             is_another_log=self.is_another_log,

@@ -105,6 +105,10 @@ class ZooKeeperSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pending: int = 0
     requests: int = 0
 
+    def unknown_since(self, now_ms: int) -> int | None:
+        """Since when its groups are unknown because it cannot be read; one that is only read slowly is not."""
+        return self.position.unknown_since(now_ms) if self.position.is_away else None
+
 
 class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The health and totals of a cluster; `unknown_since_ms` is set while its groups cannot be judged."""

@@ -221,7 +221,7 @@ def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
         if (since_ms := position.unknown_since(now_ms)) is not None
     ]
     zookeeper = [
-        to_answer(ZooKeeperSection, own, name=name, unknown_since=own.position.unknown_since(now_ms))
+        to_answer(ZooKeeperSection, own, name=name, unknown_since=own.unknown_since(now_ms))
         for name, own in sorted(state.zookeeper.items())
     ]
     counts = {"unknown_groups": index.unknown_groups(cluster), "unread": unread, "zookeeper": zookeeper}

@@ -43,6 +43,7 @@ class ZnodeReject(Enum):
     TOO_LONG = "a znode of a spout holds more than 4096 bytes"
     OTHER_NAME = "a znode of a spout holds another topic or partition than its path"
     NO_RIGHT = "a znode may not be read"
+    UNREADABLE = "a znode cannot be read"
     TOO_MANY = "there are more znodes than are read"
 
 

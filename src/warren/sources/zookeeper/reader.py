@@ -19,8 +19,14 @@ from time import monotonic
 from typing import Any
 
 import pyarrow as pa
-from kazoo.exceptions import NoAuthError, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    NoAuthError,
+    NoNodeError,
+    SessionExpiredError,
+)
 from kazoo.protocol.states import Callback, KazooState, WatchedEvent, ZnodeStat
 
 from warren.clock import steady_ms
@@ -28,7 +34,7 @@ from warren.config.secrets import revealed
 from warren.domain.matching import is_wanted
 from warren.errors import WarrenError
 from warren.kafka.samples import to_table
-from warren.sources.zookeeper.layouts import NodeKind
+from warren.sources.zookeeper.layouts import NodeKind, ZnodeReject
 from warren.sources.zookeeper.request_rate import RequestRate
 from warren.sources.zookeeper.samples import NOTHING_SEEN, Ack, ReadTarget, Seen, ZooKeeperSample
 from warren.sources.zookeeper.session import new_client
@@ -39,6 +45,7 @@ log = logging.getLogger(__name__)
 PROBE_S = 1.0
 MAX_IN_FLIGHT = 200
 _RETRY_S = 5.0
+_CONNECTION_ERRORS = (AuthFailedError, ConnectionClosedError, ConnectionLoss, SessionExpiredError)
 _NAMES = pa.schema([("name", pa.string())])
 
 
@@ -56,7 +63,7 @@ class ZooKeeperReader:
         self._connections = 0
         self._in_flight = 0
         self._rate = RequestRate(target.max_rate)
-        self._next_probe = 0.0
+        self._next_probe = self._connect_at = 0.0
         self._start_over("")
         self._client: Any = None
         self._thread = threading.Thread(target=self._run, name=f"zookeeper {target.section}", daemon=True)
@@ -96,7 +103,7 @@ class ZooKeeperReader:
     def _run(self) -> None:
         while not self._is_closed:
             try:
-                if self._client is None:
+                if self._client is None and self._connect_at <= monotonic():
                     self._connect()
                 self._send_requests()
                 self._inbox.get(timeout=self._wait_s())()
@@ -104,9 +111,8 @@ class ZooKeeperReader:
                     self._inbox.get_nowait()()
             except queue.Empty:
                 pass
-            except WarrenError as error:
-                self._error = str(error)
-                self._answer_requests_for(_RETRY_S)
+            except WarrenError as error:  # a secret that cannot be read
+                self._error, self._connect_at = str(error), monotonic() + _RETRY_S
             except Exception:
                 log.exception("%s: reading ZooKeeper", self._target.section)
         if self._client is not None:
@@ -118,19 +124,7 @@ class ZooKeeperReader:
         credentials = f"{target.username}:{revealed(target.password)}" if target.username else None
         self._client = new_client(target.servers, target.timeout_s, target.tls, credentials)
         self._client.add_listener(lambda state: self._inbox.put(partial(self._state_changed, state)))
-        try:
-            self._client.start_async()
-        except (OSError, ValueError, KazooTimeoutError) as error:
-            self._client = None
-            raise WarrenError(f"{self._unreachable}: {error}") from error
-
-    def _answer_requests_for(self, seconds: float) -> None:
-        deadline = monotonic() + seconds
-        while not self._is_closed and (left_s := deadline - monotonic()) > 0:
-            try:
-                self._inbox.get(timeout=left_s)()
-            except queue.Empty:
-                return
+        self._client.start_async()
 
     def _state_changed(self, state: str) -> None:
         self._in_flight = 0
@@ -194,15 +188,15 @@ class ZooKeeperReader:
             if path == self._root:
                 self._request(self._client.exists_async(path, self._watch), path, self._root_checked)
                 return
-        elif isinstance(error, NoAuthError):
-            if path == self._root:
-                self._denied = f"ZooKeeper does not allow {path} to be read: check username and password"
-                return
-            self._tree.refuse(path, now_ms)
+        elif isinstance(error, _CONNECTION_ERRORS):
+            return  # which is reported by itself
         elif error is not None:
-            # The connection is lost, which is reported by itself.
-            log.debug("%s: %s: %r", self._target.section, path, error)
-            return
+            is_denied = isinstance(error, NoAuthError)
+            if path == self._root:
+                why = "check username and password" if is_denied else repr(error)
+                self._denied = f"ZooKeeper does not allow {path} to be read: {why}"
+                return
+            self._tree.refuse(path, ZnodeReject.NO_RIGHT if is_denied else ZnodeReject.UNREADABLE, now_ms)
         else:
             take(path, answer.value)
         if path not in self._queued:

@@ -1,6 +1,7 @@
 """The process that reads ZooKeeper: one thread per consumer section, and requests through a pipe."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,8 @@ class ReadResponse:
 
 def main(connection: Connection, send: Callable[[object], None], targets: Targets) -> None:
     """Serve requests until the parent process is gone, even if it was killed."""
+    # It warns of every attempt to connect; what matters is in the samples.
+    logging.getLogger("kazoo").setLevel(logging.ERROR)
     readers = _change({}, targets, send)
     with contextlib.suppress(EOFError, OSError):
         while True:

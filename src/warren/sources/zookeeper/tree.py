@@ -138,9 +138,9 @@ class Tree:
             return
         self._set_offset(znode, committed, zxid, mtime_ms, now_ms)
 
-    def refuse(self, path: str, now_ms: int) -> None:
-        """A znode may not be read."""
-        self._reject_once(path, ZnodeReject.NO_RIGHT, now_ms)
+    def refuse(self, path: str, reject: ZnodeReject, now_ms: int) -> None:
+        """A znode cannot be read."""
+        self._reject_once(path, reject, now_ms)
 
     def remove(self, path: str, now_ms: int) -> None:
         """A znode is gone, with all that was below it; the root itself stays known."""
