@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-ALL = ("catch_up", "cycle", "clusters", "heads", "serve", "page", "notify", "sinks", "lake", "rules")
+ALL = ("catch_up", "cycle", "clusters", "heads", "serve", "page", "notify", "sinks", "lake", "rules", "zookeeper")
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kit.zookeeper import ZooKeeperServer
 from warren.demo.broker import Kafka
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def kafka() -> Iterator[Kafka]:
     """A real Kafka of one broker; tests share it, so each uses topic and group names of its own."""
     with Kafka() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeperServer]:
+    """A real ZooKeeper; tests share it, so each uses a root of its own."""
+    with ZooKeeperServer() as running:
         yield running
 
 

@@ -92,6 +92,8 @@ export interface ClusterSummary {
   unknown_groups?: number
   /** Offsets partitions that cannot be read up to their end */
   unread?: UnreadPartition[]
+  /** Consumer sections that commit to ZooKeeper */
+  zookeeper?: ZooKeeperSection[]
 }
 
 export interface ConsumerConfig {
@@ -162,6 +164,8 @@ export interface GroupExplanation {
   /** Since when it cannot be judged; null if it can */
   unknown_since: number | null
   totallag: number
+  /** The classes of the consumer sections of its partitions */
+  commits_to: string[]
   partitions: PartitionExplanation[]
 }
 
@@ -431,6 +435,8 @@ export interface PartitionExplanation {
   current_lag: number | null
   /** Share of the window that is filled */
   complete: number
+  /** kafka, kafka_zk or storm_zk: the class of its consumer section; null before a commit */
+  commits_to: string | null
   /** Only if one partition is requested */
   window?: Slot[]
 }
@@ -656,6 +662,21 @@ export interface ZooKeeperConfig {
   servers: string[] | null
   timeout: number
   "root-path": string
+}
+
+/** A consumer section whose groups commit to ZooKeeper. */
+export interface ZooKeeperSection {
+  name: string
+  /** Since when it cannot be judged; null if it can */
+  unknown_since: number | null
+  /** Why ZooKeeper cannot be read; null if it can */
+  error_message: string | null
+  /** Number of znodes that are watched */
+  znodes: number
+  /** Number of znodes that have changed and are not read yet */
+  pending: number
+  /** Number of requests to the ensemble since the reader was started */
+  requests: number
 }
 
 /** The answers of GET requests by path. */

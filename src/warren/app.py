@@ -31,6 +31,7 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.offsets_topic import offsets_topics
 from warren.sources.open_transactions import find_transactional_ids
+from warren.sources.zookeeper.readers import ZooKeeperReaders, read_targets
 from warren.spark.class_archive import archive_made_in_background
 from warren.spark.session import start_session
 from warren.spark.supervised import PATIENCE_S, SparkNotStarted, SupervisedSpark
@@ -71,6 +72,7 @@ class Parts:
             lambda cluster: samplers.sample(SAMPLE_TIMEOUT_S, [cluster])[cluster], lambda: samplers.clusters
         )
         stack.callback(self.prefetch.close)
+        self._zookeeper = stack.enter_context(contextlib.closing(ZooKeeperReaders(read_targets(config))))
         self.web = WebServer(config)
         stack.callback(self.web.close)
         pipeline = config.pipeline
@@ -98,6 +100,7 @@ class Parts:
             held_partitions=HeldPartitions(
                 lambda cluster, stable_ends: find_transactional_ids(self._config, cluster, stable_ends)
             ),
+            zookeeper=self._zookeeper,
         )
         self.followers: list[SnapshotFollower] = []
         rename_former_folder(self._store.root)
@@ -137,6 +140,7 @@ class Parts:
             self._targets = []  # whatever becomes of the change, the next one is made
             self._samplers.change(new_targets)
             self._targets = new_targets
+        self._zookeeper.change(read_targets(config))
         self._config = config
         self._spark.set_patience(_patience_s(config))
         self.cycles.configure(config, SparkEngine(config, self._spark))

@@ -41,7 +41,7 @@ def test_the_file_of_a_first_try_with_one_broker_loads_unchanged() -> None:
     assert read(DATA / "one_broker")[1].warnings == []
 
 
-def test_the_file_of_a_three_broker_cluster_loads_unchanged_but_for_zookeeper_commits() -> None:
+def test_the_file_of_a_three_broker_cluster_loads_unchanged() -> None:
     config = load(DATA / "three_brokers")
     servers = tuple(f"logis-dp-0{i}:9092" for i in (1, 2, 3))
     denylist = "^(console-consumer-|python-kafka-consumer-|quick-).*$"
@@ -55,9 +55,7 @@ def test_the_file_of_a_three_broker_cluster_loads_unchanged_but_for_zookeeper_co
     assert config.profile_of(config.consumers["logis-dev"]).client_id == "burrow-logis"
     findings = read(DATA / "three_brokers")[1]
     assert findings.warnings == []
-    zookeeper = [note for note in findings.notes if "commit to ZooKeeper" in note]
-    assert len(zookeeper) == 1
-    assert "burrow.toml:39: [consumer.logis-dev-zk] is accepted but not used yet" in zookeeper[0]
+    assert not [note for note in findings.notes if "logis-dev-zk" in note]
     assert config.zookeeper_consumers == {
         "logis-dev-zk": ZooKeeperConsumer(
             "logis-dev-zk",

@@ -36,7 +36,7 @@ from warren.errors import ConfigError
         ),
         (
             SMALLEST.replace('class-name = "kafka"\ncluster', 'class-name = "kafka2"\ncluster'),
-            ['burrow.toml:7: [consumer.local] class-name = "kafka2": must be "kafka" or "kafka_zk"'],
+            ['burrow.toml:7: [consumer.local] class-name = "kafka2": must be "kafka" or "kafka_zk" or "storm_zk"'],
         ),
         (
             SMALLEST.replace('cluster = "local"', 'cluster = "Local"'),

@@ -34,7 +34,7 @@ from tests.config.written import CLUSTER, CONSUMER, SMALLEST, loaded, notes, war
         ),
         (
             CLUSTER,
-            "burrow.toml:2: [cluster.local] has no [consumer.NAME] of class kafka, so none of its groups will be seen",
+            "burrow.toml:2: [cluster.local] has no [consumer.NAME], so none of its groups will be seen",
         ),
         (
             SMALLEST + "backfill-earliest = true",
@@ -55,10 +55,6 @@ def test_what_is_probably_not_intended_is_a_warning(tmp_path: Path, text: str, e
         (
             '[zookeeper]\nservers = ["zk:2181"]',
             "[zookeeper] is not used: there is no [notifier.NAME]",
-        ),
-        (
-            '[consumer.zk]\nclass-name = "kafka_zk"\ncluster = "local"\nservers = ["zk:2181"]',
-            "[consumer.zk] is accepted but not used yet: groups that commit to ZooKeeper are not read",
         ),
         (
             '[storage.s]\nclass-name = "inmemory"\nworkers = 20',

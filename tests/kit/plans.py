@@ -18,7 +18,7 @@ from warren.pipeline.bucket_result import BucketResult, decode_result
 from warren.pipeline.flow import judge_buckets, map_records
 from warren.pipeline.head_files import HeadFiles, thin_history
 from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource
-from warren.pipeline.schemas import COMMITS, LISTED, OWNERS, RAW_RECORDS, SEEDS, TableKind
+from warren.pipeline.schemas import COMMITS, LISTED, LISTED_PARTITIONS, OWNERS, RAW_RECORDS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
 from warren.snapshot.store import Store
@@ -163,6 +163,7 @@ class Rehearsal:
         owners: Sequence[Mapping[str, Any]] = (),
         seeds: Sequence[Mapping[str, Any]] = (),
         listed: Sequence[Mapping[str, Any]] = (),
+        listed_partitions: Sequence[Mapping[str, Any]] = (),
         **changes: Any,
     ) -> dict[tuple[str, str, str, int], dict[str, Any]]:
         """Judge all buckets once and give the partitions by name."""
@@ -174,6 +175,7 @@ class Rehearsal:
             TableKind.OWNERS: pa.Table.from_pylist(list(owners), schema=OWNERS),
             TableKind.SEEDS: pa.Table.from_pylist(list(seeds), schema=SEEDS),
             TableKind.LISTED: pa.Table.from_pylist(list(listed), schema=LISTED),
+            TableKind.LISTED_PARTITIONS: pa.Table.from_pylist(list(listed_partitions), schema=LISTED_PARTITIONS),
         }
         batches = [call_buckets(made), *address_tables(tables, made)]
         self.results = dict(enumerate(judge_in_process(made, batches)))

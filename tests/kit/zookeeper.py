@@ -1,9 +1,11 @@
 """A real ZooKeeper on this machine that can be killed and brought back."""
 
+import contextlib
 import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -27,7 +29,9 @@ ZOOKEEPER = Jars(
 class ZooKeeperServer:
     """One server on a free port of 127.0.0.1, with data that outlives its process."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, object] | None = None, my_id: int | None = None) -> None:
+        self._settings = settings or {}
+        self._my_id = my_id
         self._directory = Path()
         self._jvm: ChildProcess | None = None
         self.port = 0
@@ -39,13 +43,21 @@ class ZooKeeperServer:
 
     def __enter__(self) -> Self:
         self._directory = Path(tempfile.mkdtemp(prefix="warren-zookeeper-"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        (self._directory / "zoo.cfg").write_text(
-            f"dataDir={self._directory / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-            "tickTime=500\nminSessionTimeout=1000\nadmin.enableServer=false\n4lw.commands.whitelist=ruok\n"
-        )
+        self.port = free_port()
+        settings = {
+            "dataDir": self._directory / "data",
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "tickTime": 500,
+            "minSessionTimeout": 1000,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            **self._settings,
+        }
+        (self._directory / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        if self._my_id is not None:
+            (self._directory / "data").mkdir()
+            (self._directory / "data" / "myid").write_text(str(self._my_id))
         self.start()
         return self
 
@@ -69,11 +81,32 @@ class ZooKeeperServer:
             self._jvm.kill()
         self._jvm = None
 
+    def ask(self, word: str) -> str:
+        """The answer to one of ZooKeeper's four letter words."""
+        with socket.create_connection(("127.0.0.1", self.port), 1.0) as connection:
+            connection.sendall(word.encode())
+            return connection.makefile(errors="replace").read()
+
     def _is_well(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 1.0) as connection:
-                connection.sendall(b"ruok")
-                return connection.recv(10) == b"imok"
+            return self.ask("ruok") == "imok"
         except OSError:
             time.sleep(0.05)
             return False
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def ensemble_of_three() -> Iterator[list[ZooKeeperServer]]:
+    """Three servers that are one ensemble."""
+    ports = {number: (free_port(), free_port()) for number in (1, 2, 3)}
+    peers = {f"server.{number}": f"127.0.0.1:{peer}:{election}" for number, (peer, election) in ports.items()}
+    settings = {**peers, "initLimit": 20, "syncLimit": 10}
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(ZooKeeperServer(settings, number)) for number in ports]

@@ -14,13 +14,12 @@ from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.domain.matching import GroupFilter
 from warren.domain.offsets_logs import UNSEEN_MS, OffsetsLog
 from warren.kafka.samples import COMMITTED, OWNERS, ClusterSample, PartitionEnds, Topic, to_table
+from warren.pipeline.deletions import deletions_after_cycle, deletions_in_cycle
 from warren.pipeline.next_manifest import UNKNOWN_CLUSTER
 from warren.pipeline.offset_ranges import admit
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.planner import (
     Planner,
-    deletions_after_cycle,
-    deletions_in_cycle,
     driver_tables,
 )
 from warren.pipeline.schemas import TableKind

@@ -26,6 +26,7 @@ const COLUMNS: Column[] = [
   { id: "client", title: "Client", width: "1 1 8rem", isMinor: true },
   { id: "owner", title: "Owner", width: "1 1 7rem", isMinor: true },
 ]
+const COMMITS_TO: Record<string, string> = { kafka: "Kafka", kafka_zk: "ZooKeeper", storm_zk: "ZooKeeper, by Storm" }
 
 export function GroupPage() {
   const [cluster, group] = route.value.names as [string, string]
@@ -111,6 +112,7 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
         <Fact label="Members">
           {exact(new Set(partitions.map((partition) => partition.client_id + partition.owner).filter(Boolean)).size)}
         </Fact>
+        <Fact label="Commits to">{explanation.commits_to.map((to) => COMMITS_TO[to] ?? to).join(", ") || "–"}</Fact>
       </dl>
       <Card title="Partitions at a glance">
         <PartitionMap partitions={partitions} selected={selectedKey} select={select} />

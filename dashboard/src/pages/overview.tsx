@@ -76,6 +76,13 @@ function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
         </p>
       ) : null}
       {!cluster.unknown_since && cluster.missing_right && <p class="trouble">{cluster.missing_right}</p>}
+      {(cluster.zookeeper ?? [])
+        .filter((section) => section.error_message)
+        .map((section) => (
+          <p class="trouble" key={section.name}>
+            Groups of <bdi>{section.name}</bdi>: <bdi>{section.error_message}</bdi>
+          </p>
+        ))}
       <ul class="counts">
         {GROUP_STATUSES.map((status) => (
           <li key={status} class={cluster.groups[status] ? "" : "is-none"}>

@@ -28,10 +28,9 @@ class Cluster:
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
-        """Some consumer section reads its offsets topic."""
-        consumers = [consumer for consumer in sections["consumer"].values() if consumer.cls is Consumer]
-        if section.path[-1] not in [consumer.get("cluster") for consumer in consumers]:
-            section.warning("has no [consumer.NAME] of class kafka, so none of its groups will be seen")
+        """Some consumer section reads what its groups commit."""
+        if section.path[-1] not in [consumer.get("cluster") for consumer in sections["consumer"].values()]:
+            section.warning("has no [consumer.NAME], so none of its groups will be seen")
 
 
 @dataclass(frozen=True)
@@ -60,22 +59,41 @@ class Consumer:
 
 @dataclass(frozen=True)
 class ZooKeeperConsumer:
-    """`[consumer.NAME]` of class kafka_zk: groups that commit to ZooKeeper."""
+    """`[consumer.NAME]` of class kafka_zk: groups that commit to ZooKeeper as Kafka's old consumers do."""
 
     class_name: ClassVar[str] = "kafka_zk"
 
     name: str
     cluster: Annotated[str, v.name_of("cluster")]
     servers: v.Servers
-    zookeeper_path: Annotated[str, v.ANY_TEXT] = ""
+    zookeeper_path: Annotated[str, v.ZNODE_PATH] = ""
     zookeeper_timeout: Annotated[int, v.TIMEOUT] = 30
+    zookeeper_rate: Annotated[int, v.whole(10, 100_000, "requests per second")] = 1000
+    tls: Annotated[str | None, v.name_of("tls")] = None
+    username: v.OptionalText = None
+    password: v.Password = None
     group_allowlist: v.Allowlist = None
     group_denylist: v.Denylist = None
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
-        """It is not read yet."""
-        section.note("is accepted but not used yet: groups that commit to ZooKeeper are not read")
+        """Keys that depend on each other."""
+        for key, other in (("username", "password"), ("password", "username")):
+            if section.get(key) and not section.get(other):
+                section.mistake(f"needs {other} too", key)
+
+
+@dataclass(frozen=True)
+class StormConsumer(ZooKeeperConsumer):
+    """`[consumer.NAME]` of class storm_zk: Kafka spouts of Storm, each of which is a group."""
+
+    class_name: ClassVar[str] = "storm_zk"
+
+    @staticmethod
+    def check(section: RawSection, sections: Sections) -> None:
+        """The root of the spouts is given."""
+        ZooKeeperConsumer.check(section, sections)
+        section.require("zookeeper-path", because="it is the root below which spouts keep their offsets")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from warren.config.files import UnreadableFile, find_file, parse
 from warren.config.findings import Findings
 from warren.config.general import General, Logging
 from warren.config.http import HttpServer
-from warren.config.kafka import ClientProfile, Cluster, Connection, Consumer, ZooKeeperConsumer
+from warren.config.kafka import ClientProfile, Cluster, Connection, Consumer, StormConsumer, ZooKeeperConsumer
 from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
 from warren.config.pipeline import Evaluator, Pipeline, Storage
 from warren.config.secrets import Secret, resolve
@@ -34,7 +34,7 @@ KINDS: Mapping[str, SectionKind] = {
     "incidents": SectionKind((Incidents,), "single"),
     "client-profile": SectionKind((ClientProfile,)),
     "cluster": SectionKind((Cluster,)),
-    "consumer": SectionKind((Consumer, ZooKeeperConsumer)),
+    "consumer": SectionKind((Consumer, ZooKeeperConsumer, StormConsumer)),
     "storage": SectionKind((Storage,)),
     "evaluator": SectionKind((Evaluator,)),
     "httpserver": SectionKind((HttpServer,)),

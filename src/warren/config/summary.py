@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from warren.config import Config, Consumer, Notifier
 from warren.config.findings import Findings
-from warren.config.kafka import Connection
+from warren.config.kafka import Connection, StormConsumer, ZooKeeperConsumer
 from warren.config.security import Role
 from warren.config.sinks import KafkaSink, Sink
 from warren.domain.status import Status
@@ -18,6 +18,11 @@ def summary(config: Config) -> Iterator[str]:
             if consumer.cluster == cluster.name:
                 servers = ", ".join(consumer.servers)
                 yield f"  groups{_filter(consumer)}, from {consumer.offsets_topic} of {servers}"
+        for section in config.zookeeper_consumers.values():
+            if section.cluster == cluster.name:
+                what = "spouts of Storm" if isinstance(section, StormConsumer) else "groups"
+                servers = ", ".join(section.servers)
+                yield f"  {what}{_filter(section)}, from {section.zookeeper_path or '/'} of ZooKeeper at {servers}"
     storage, evaluator, pipeline = config.storage, config.evaluator, config.pipeline
     yield f"windows: {storage.intervals} commits; groups without commits expire after {storage.expire_group} s"
     yield f"verdicts: minimum-complete {evaluator.minimum_complete:g}, allowed-lag {evaluator.allowed_lag}"
@@ -75,7 +80,7 @@ def _callers(config: Config) -> str:
     return f"the entries of {config.auth.file}: {roles.count(Role.READ)} read, {roles.count(Role.ADMIN)} admin"
 
 
-def _filter(section: Consumer | Notifier) -> str:
+def _filter(section: Consumer | ZooKeeperConsumer | Notifier) -> str:
     allowed = f" that match {section.group_allowlist}" if section.group_allowlist else ""
     denied = f" but not {section.group_denylist}" if section.group_denylist else ""
     return allowed + denied

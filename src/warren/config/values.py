@@ -198,6 +198,7 @@ def path_of(allowed: str = "the path of a file", *, must_exist: bool = False) ->
 
 ANY_TEXT = text("a string", r".*")
 TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")
+ZNODE_PATH = text('a path that begins with /, or "" for the root', r"(/(?!\.\.?(/|$))[^/]+)*/?")
 SPARK_MASTER = text(
     "a Spark master such as local[*], yarn, spark://HOST:PORT or k8s://URL",
     r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|yarn|(spark|k8s)://\S+",

@@ -3,8 +3,12 @@
 A group commits to one offsets partition. What cannot be read of that partition is not silence of the group: not while
 the partition has no leader that answers, not while an open transaction holds it back, not while a backlog is read. Then
 the group is unknown. After an outage of brokers its clients also need time to reconnect.
+
+A group that commits to ZooKeeper has a log of the same kind: all znodes of its consumer section, in the order of
+ZooKeeper's transactions.
 """
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,10 +29,18 @@ NO_LOG = -1
 
 _MAX_PARTITIONS = 2**20
 
+FIRST_ZOOKEEPER_LOG = 2**30
+"""From here on the numbers are of consumer sections that commit to ZooKeeper: one log each."""
+
 
 def offsets_log_id(topic: int, partition: int = 0) -> int:
     """The number of an offsets partition within its cluster; `topic` counts the cluster's offsets topics."""
     return topic * _MAX_PARTITIONS + partition
+
+
+def zookeeper_log_id(section: str) -> int:
+    """The number of a consumer section that commits to ZooKeeper, whatever other sections there are."""
+    return FIRST_ZOOKEEPER_LOG + zlib.crc32(section.encode()) % FIRST_ZOOKEEPER_LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,7 @@ class OffsetsLog:
 
     The commits that this cycle reads appeared between `read_from_ms` and `read_to_ms`. After it, all commits that were
     made before `seen_until_ms` have been read. `unknown_since_ms` is set if that is too long ago to judge. An outage of
-    brokers lasted from `away_from_ms` to `away_to_ms`, or lasts still.
+    brokers lasted from `away_from_ms` to `away_to_ms`, or lasts still. `is_another_log`: orders start over.
     """
 
     id: int
@@ -49,6 +61,7 @@ class OffsetsLog:
     unknown_since_ms: int | None = None
     away_from_ms: int | None = None
     away_to_ms: int | None = None
+    is_another_log: bool = False
 
 
 class OffsetsLogs:

@@ -105,7 +105,7 @@ def append(windows: Windows, commits: Commits, min_distance_ms: int) -> Windows:
 
 
 def drop_before(windows: Windows, barrier_order: Ints) -> Windows:
-    """Drops the slots whose order is below the row's barrier (0 drops none); in place, as `append` does."""
+    """Drops the slots whose order is below the row's barrier (OLDEST_ORDER drops none); in place, as `append` does."""
     return _drop_below(windows, "order", barrier_order)
 
 

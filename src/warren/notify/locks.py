@@ -9,18 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.recipe.lock import Lock as LockRecipe
-from kazoo.retry import KazooRetry
 
 from warren.config.kafka import Connection
 from warren.config.notifiers import ZooKeeper
 from warren.config.security import Tls
 from warren.kafka.client_errors import explain
 from warren.kafka.options import to_librdkafka
+from warren.sources.zookeeper.session import new_client
 
 log = logging.getLogger(__name__)
 
@@ -89,12 +88,7 @@ class ZooKeeperLock(Lock):
         self._path = f"{zookeeper.root_path.rstrip('/')}/notifier"
         self._holding_session: int | None = None
         self._lock: LockRecipe | None = None
-        self._client = KazooClient(
-            ",".join(zookeeper.servers),
-            timeout=zookeeper.timeout,
-            connection_retry=KazooRetry(max_tries=-1, delay=0.2, max_delay=5),
-            **({} if tls is None else _tls_options(tls)),
-        )
+        self._client = new_client(zookeeper.servers, zookeeper.timeout, tls)
         self._client.add_listener(self._state_changed)
         self._client.start_async()
         self._thread.start()
@@ -143,17 +137,6 @@ class ZooKeeperLock(Lock):
         self._client.stop()
         self._client.close()
         self._thread.join(JOIN_S)
-
-
-def _tls_options(tls: Tls) -> dict[str, object]:
-    return {
-        "use_ssl": True,
-        "certfile": tls.certfile and str(tls.certfile),
-        "keyfile": tls.keyfile and str(tls.keyfile),
-        "keyfile_password": tls.keypassword and tls.keypassword.reveal(),
-        "ca": tls.cafile and str(tls.cafile),
-        "verify_certs": not tls.noverify,
-    }
 
 
 class KafkaLock(Lock):

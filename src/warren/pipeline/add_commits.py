@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow.compute as pc
 
-from warren.domain.arrays import Bools, Ints, to_array, to_bools, to_codes, to_ints
+from warren.domain.arrays import Bools, Codes, Ints, to_array, to_bools, to_codes, to_ints
 from warren.domain.offsets_logs import NO_LOG
 from warren.domain.windows import NEVER, OLDEST_ORDER, UNKNOWN, Commits, append, drop_before
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
@@ -32,10 +32,11 @@ def locate_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
 
 
 def follow_offsets_logs(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
-    """Record which offsets partition the commits of each row come from, and disregard those from any other.
+    """Record which log the commits of each row come from, that of the newest one, and disregard those from any other.
 
-    A group moves to another one when the offsets topic gets more partitions. Orders then start over, and what remains
-    of the group in the partition before says nothing about it any more.
+    A group moves to another log when the offsets topic gets more partitions, or when its consumers commit to Kafka
+    instead of ZooKeeper. Orders then start over, and what remains of the group in the log before says nothing about it
+    any more.
     """
     rows, commit_rows = bucket.rows, bucket.commit_rows
     if commit_rows.size == 0 or len(rows) == 0:
@@ -46,11 +47,17 @@ def follow_offsets_logs(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingB
     rows.offsets_log[commit_rows[first]] = log[first]
     is_elsewhere = is_located & (rows.offsets_log[commit_rows] != log)
     if is_elsewhere.any():
+        is_contested = np.zeros(len(rows), dtype=np.bool_)
+        is_contested[commit_rows[is_elsewhere & is_commit]] = True
+        contested = np.flatnonzero(is_commit & is_contested[commit_rows])
+        # Of commits of the same time, one from the log that the row follows is the newest.
+        contested = contested[np.lexsort((~is_elsewhere[contested], bucket.commit_times[contested]))]
+        newest = np.full(len(rows), -1, dtype=np.int64)
+        newest[commit_rows[contested]] = contested  # the newest is the last one
         last_ms = np.where(rows.windows.count > 0, rows.windows.time_ms[:, -1], NEVER)
-        moved = np.flatnonzero(is_elsewhere & is_commit & (bucket.commit_times > last_ms[commit_rows]))
-        moved = moved[np.argsort(bucket.commit_times[moved], kind="stable")]
-        rows.offsets_log[commit_rows[moved]] = log[moved]
-        rows.windows.order[commit_rows[moved]] = OLDEST_ORDER
+        is_moved = (newest >= 0) & (rows.offsets_log != log[newest]) & (bucket.commit_times[newest] > last_ms)
+        rows.offsets_log[is_moved] = log[newest[is_moved]]
+        rows.windows.order[is_moved] = OLDEST_ORDER
         is_elsewhere = is_located & (rows.offsets_log[commit_rows] != log)
         bucket.commit_rows = np.where(is_elsewhere, -1, commit_rows)
     return bucket
@@ -89,7 +96,7 @@ def append_commits(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
 
 def _barriers(bucket: WorkingBucket, inputs: BucketInputs, order: Ints, is_tombstone: Bools) -> Ints:
     """For each row the order below which commits no longer count: the newest tombstone of it or of its group."""
-    barrier = np.zeros(len(bucket.rows), dtype=np.int64)
+    barrier = np.full(len(bucket.rows), OLDEST_ORDER, dtype=np.int64)
     of_partition = is_tombstone & (bucket.commit_rows >= 0)
     np.maximum.at(barrier, bucket.commit_rows[of_partition], order[of_partition] + 1)
     of_group = np.flatnonzero(is_tombstone & (to_ints(inputs.commits["partition"]) < 0))
@@ -133,13 +140,23 @@ def replace_owners(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
     cluster, partition = to_codes(owners["cluster"]), to_codes(owners["partition"])
     group = bucket.groups.codes(to_array(owners["group"]))
     topic = bucket.topics.codes(to_array(owners["topic"]))
-    is_named = np.isin(bucket.group_keys(), bucket.group_keys(cluster, group))
-    bucket.rows.owner[is_named] = -1
-    bucket.rows.client_id[is_named] = -1
+    log = to_codes(owners["log"])
+    for number in np.unique(log).tolist():
+        is_own = log == number
+        is_named = np.isin(bucket.group_keys(), bucket.group_keys(cluster, group)[is_own])
+        is_named &= _is_meant(bucket.rows.offsets_log, number)
+        bucket.rows.owner[is_named] = -1
+        bucket.rows.client_id[is_named] = -1
 
     located = bucket.locate(cluster, group, topic, partition, may_add=topic >= 0)
-    is_owned = located >= 0
+    is_owned = (located >= 0) & _is_meant(bucket.rows.offsets_log[located], log)
     for name in ("owner", "client_id"):
         codes = bucket.members.codes(pc.fill_null(to_array(owners[name]), ""))
         getattr(bucket.rows, name)[located[is_owned]] = codes[is_owned]
     return bucket
+
+
+def _is_meant(row_log: Codes, log: Codes | int) -> Bools:
+    """Whether owners of a log are owners of rows; those that Kafka knows are, whatever the rows follow."""
+    is_meant: Bools = (log == NO_LOG) | (row_log == NO_LOG) | (row_log == log)
+    return is_meant

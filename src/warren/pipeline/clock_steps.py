@@ -86,11 +86,18 @@ def _moved_cluster(state: ClusterState, step_ms: int, *, is_exact: bool) -> Clus
             for partition, position in source.positions.items()
         }
         sources[topic] = structs.replace(source, positions=positions)
+    zookeeper = {
+        section: structs.replace(
+            own, position=_moved_position(own.position, step_ms) if is_exact else _unseen(own.position)
+        )
+        for section, own in state.zookeeper.items()
+    }
     return structs.replace(
         _moved_topics(state, step_ms),
         unknown_since_ms=_add(state.unknown_since_ms, step_ms),
         looked_at_ms=_add(state.looked_at_ms, step_ms) or 0,
         sources=sources,
+        zookeeper=zookeeper,
     )
 
 

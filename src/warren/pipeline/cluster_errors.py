@@ -1,4 +1,4 @@
-"""Logs clusters that cannot be judged any more, or whose topics are hidden, each once per error, and the end of it."""
+"""Logs what has become unknown of clusters, each error once, and what is known again."""
 
 import logging
 
@@ -10,13 +10,24 @@ log = logging.getLogger(__name__)
 
 def log_cluster_errors(before: Manifest, after: Manifest) -> None:
     """Log what has changed between two manifests."""
-    for name, cluster in after.clusters.items():
-        last = state_of(before, name)
-        if cluster.error is not None and cluster.error != last.error:
-            log.error("%s is unknown: %s", name, cluster.error)
-        elif cluster.error is None and last.error is not None:
+    last, now = _errors(before), _errors(after)
+    for name, error in now.items():
+        if error is not None and error != last.get(name):
+            log.error("%s is unknown: %s", name, error)
+        elif error is None and last.get(name) is not None:
             log.info("%s answers again", name)
-        if cluster.missing_right is not None and cluster.missing_right != last.missing_right:
-            log.error("%s: the lag of some topics is unknown: %s", name, cluster.missing_right)
-        elif cluster.missing_right is None and last.missing_right is not None:
+    for name, cluster in after.clusters.items():
+        missing, former = cluster.missing_right, state_of(before, name).missing_right
+        if missing is not None and missing != former:
+            log.error("%s: the lag of some topics is unknown: %s", name, missing)
+        elif missing is None and former is not None:
             log.info("%s: all of its topics can be seen again", name)
+
+
+def _errors(manifest: Manifest) -> dict[str, str | None]:
+    """The errors of all clusters, and of the consumer sections whose groups commit to ZooKeeper."""
+    errors = {}
+    for name, cluster in manifest.clusters.items():
+        errors[name] = cluster.error
+        errors |= {f"{name}, consumer {section}": own.error for section, own in cluster.zookeeper.items()}
+    return errors

@@ -14,6 +14,7 @@ from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.cluster_errors import log_cluster_errors
 from warren.pipeline.cluster_reads import ClusterReads
+from warren.pipeline.deletions import deletions_after_cycle, deletions_in_cycle
 from warren.pipeline.engine import Engine, FlowFailed
 from warren.pipeline.failing_clusters import FailingClusters
 from warren.pipeline.group_checks import GroupChecks, checked_clusters
@@ -23,13 +24,16 @@ from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import admit
 from warren.pipeline.plan import PlannedCluster
-from warren.pipeline.planner import Planner, deletions_after_cycle, deletions_in_cycle, driver_tables
+from warren.pipeline.planner import Planner, driver_tables
 from warren.pipeline.seed_lists import ListCommitted, SeedLists
 from warren.pipeline.shuffle import bucket_slots
 from warren.pipeline.stopwatch import Stopwatch
+from warren.pipeline.taken_requests import TakenRequests
 from warren.snapshot.manifest import Manifest
-from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
+from warren.snapshot.requests import RequestQueue
 from warren.snapshot.store import Store
+from warren.sources.zookeeper.readers import ZooKeeperReaders
+from warren.sources.zookeeper.samples import ZooKeeperSample
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +62,7 @@ class Cycles:
         on_level: Callable[[str], None] = lambda _: None,
         group_checks: GroupChecks | None = None,
         held_partitions: HeldPartitions | None = None,
+        zookeeper: ZooKeeperReaders | None = None,
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
@@ -67,10 +72,10 @@ class Cycles:
         self._seed_lists = SeedLists(list_committed)
         self._ask = ask
         self._clock = clock
-        self._on_level = on_level
         self._group_checks = group_checks or GroupChecks()
         self._held_partitions = held_partitions or HeldPartitions()
-        self._requests = RequestQueue(store.root)
+        self._requests = TakenRequests(RequestQueue(store.root), on_level)
+        self._zookeeper = zookeeper or ZooKeeperReaders(())
         self.timing: Mapping[str, int] = {}
         self._failing = FailingClusters()
         self._reads = ClusterReads()
@@ -122,11 +127,12 @@ class Cycles:
         """Run one cycle; one that fails runs again, without the clusters that made it fail."""
         watch = Stopwatch()
         samples = dict(self._sample())
+        in_zookeeper = self._zookeeper.take()
         watch.lap("look")
         failures, lost_reads = 0, 0
         while True:
             try:
-                self._attempt(samples, watch, one_by_one=lost_reads == MAX_LOST_READS)
+                self._attempt(samples, in_zookeeper, watch, one_by_one=lost_reads == MAX_LOST_READS)
                 break
             except FlowFailed as error:
                 self._discard_attempt()
@@ -156,6 +162,7 @@ class Cycles:
         if self._writer.fall_back():
             self._head_files = self._last_head_files()
             self._reads.drop()
+            self._zookeeper.forget()
         if error.has_lost_reads:
             self._reads.drop()
 
@@ -164,9 +171,16 @@ class Cycles:
         self._reads.drop(errors)
         self._failing.add(errors)
 
-    def _attempt(self, samples: Mapping[str, ClusterSample], watch: Stopwatch, *, one_by_one: bool) -> None:
+    def _attempt(
+        self,
+        samples: Mapping[str, ClusterSample],
+        in_zookeeper: Mapping[str, ZooKeeperSample],
+        watch: Stopwatch,
+        *,
+        one_by_one: bool,
+    ) -> None:
         """Plan, read, judge and publish one cycle; until the manifest is published nothing has happened."""
-        requested, now = self._take_requests(), self._clock()
+        requested, now = self._requests.take(self.manifest, self._config.clusters), self._clock()
         before, step_ms = self._before(now)
         if step_ms:
             self._reads.drop()  # they were planned by the clock as it was
@@ -181,7 +195,8 @@ class Cycles:
         listed = self._group_checks.answers(before, answered, now.wall_ms)
         seeds = self._seed_lists.listed({name: part.seeds for name, part in parts.items()})
         topics = {name: self._head_files.topics(name) for name in answered}
-        clusters = self._planner.clusters(before, answered, reads, topics, now.wall_ms)
+        sections = self._planner.section_reads(before, answered, in_zookeeper, now)
+        clusters = self._planner.clusters(before, answered, reads, topics, now.wall_ms, sections)
         clusters = self._group_checks.planned(clusters, listed)
         heads = before.heads
         if answered:
@@ -189,19 +204,20 @@ class Cycles:
         heads = thin_history(heads, now.wall_ms)
         deletions = deletions_in_cycle(before, requested, self._config.clusters, now.wall_ms)
         plan = self._planner.plan(before, now.wall_ms, clusters, reads, heads, self._slots, deletions, step_ms)
-        tables = driver_tables(plan, answered, seeds, listed)
+        tables = driver_tables(plan, answered, seeds, listed, sections)
         watch.lap("plan")
         results = self._engine.judge([part.read for part in parts.values() if part.read], tables, plan)
         if failures := {name: error for result in results for name, error in result.failures.items()}:
             errors = {name: f"it cannot be judged: {error}" for name, error in failures.items()}
             raise FlowFailed("some clusters cannot be judged", errors)
         watch.lap("judge")
-        manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages)
+        manifest = next_manifest(before, plan, samples, reads, seeds.keys(), results, watch.stages, sections)
         steps = before.clock_steps + bool(step_ms)
         manifest = structs.replace(manifest, steady_ms=now.steady_ms, boot_id=now.boot_id, clock_steps=steps)
         self._publish(before, manifest, results, listed)
         watch.lap("publish")
         self._reads.drop(parts)
+        self._zookeeper.published({read.section: read.ack for read in sections if read.ack is not None})
         self._group_checks.published(listed, results, now.wall_ms)
         self._failing.forgive(answered)
         self._requests.remove(request.id for request in requested)
@@ -272,27 +288,6 @@ class Cycles:
             tails[cluster][topic, partition] = None
         missing = self._head_files.missing_topics()
         self._ask({name: SampleQuestions(list(tails[name]), missing.get(name, ())) for name in tails})
-
-    def _take_requests(self) -> list[PipelineRequest]:
-        """The requested deletions that no manifest knows yet; levels are set at once, reloads wait for the end."""
-        known = {request.id for request in self.manifest.requests}
-        deletions: list[PipelineRequest] = []
-        done: list[PipelineRequest] = []
-        for request in self._requests.pending():
-            if request.kind == RequestKind.RELOAD:
-                continue
-            if request.kind == RequestKind.LOGLEVEL:
-                self._set_level(request.level)
-            is_new = request.kind == RequestKind.DELETE and request.id not in known
-            (deletions if is_new and request.cluster in self._config.clusters else done).append(request)
-        self._requests.remove(request.id for request in done)
-        return deletions
-
-    def _set_level(self, level: str) -> None:
-        try:
-            self._on_level(level)
-        except (LookupError, ValueError):
-            log.warning("the requested log level %r does not exist", level)
 
     def _log_rejects(self, results: Sequence[BucketResult]) -> None:
         for reject in (reject for result in results for reject in result.rejects):

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import Bools, Ints, to_array, to_bools, to_codes
 from warren.domain.matching import is_wanted
+from warren.domain.offsets_logs import FIRST_ZOOKEEPER_LOG
 from warren.domain.windows import NEVER, UNKNOWN, drop_until
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 
@@ -15,10 +16,38 @@ MAX_UNLISTED = 500
 
 
 def drop_restarted_clusters(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
-    """Drop the rows of clusters whose offsets topic is another log now: it is read again from its start."""
-    restarted = [index for index, cluster in enumerate(inputs.plan.clusters) if cluster.is_restarted]
-    if restarted:
-        bucket.keep(~np.isin(bucket.rows.cluster, restarted))
+    """Drop the rows whose offsets topic, or znodes, are another log now, or belong to no consumer section any more."""
+    is_kept = np.ones(len(bucket.rows), dtype=np.bool_)
+    row_log = bucket.rows.offsets_log
+    is_in_zookeeper = row_log >= FIRST_ZOOKEEPER_LOG
+    for index, cluster in enumerate(inputs.plan.clusters):
+        is_own = bucket.rows.cluster == index
+        if cluster.is_restarted:
+            is_kept &= ~is_own | is_in_zookeeper
+        going_on = [log for log in cluster.zookeeper_logs if log not in cluster.restarted_zookeeper_logs]
+        is_kept &= ~is_own | ~is_in_zookeeper | np.isin(row_log, going_on)
+    bucket.keep(is_kept)
+    return bucket
+
+
+def drop_unlisted_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
+    """Drop partitions whose znodes were deleted unseen: a list of all znodes does not have them."""
+    listed, rows = inputs.listed_partitions, bucket.rows
+    is_kept = np.ones(len(rows), dtype=np.bool_)
+    for index, cluster in enumerate(inputs.plan.clusters):
+        if cluster.listed_logs:
+            is_kept &= (rows.cluster != index) | ~np.isin(rows.offsets_log, cluster.listed_logs)
+    if is_kept.all():
+        return bucket
+    located = bucket.locate(
+        to_codes(listed["cluster"]),
+        bucket.groups.find(to_array(listed["group"])),
+        bucket.topics.find(to_array(listed["topic"])),
+        to_codes(listed["partition"]),
+        may_add=np.zeros(listed.num_rows, dtype=np.bool_),
+    )
+    is_kept[located[located >= 0]] = True
+    bucket.keep(is_kept)
     return bucket
 
 
@@ -73,7 +102,9 @@ def drop_unlisted_groups(bucket: WorkingBucket, inputs: BucketInputs) -> Working
     first_seen_ms = np.where(rows.since_ms == 0, plan.now_ms, rows.since_ms)
     seen_ms = np.where(rows.windows.count > 0, rows.windows.time_ms[:, -1], first_seen_ms)
     row_groups = bucket.group_keys()
-    is_newer = np.isin(row_groups, row_groups[seen_ms > listed_at_ms])
+    # Brokers know nothing of groups that commit to ZooKeeper.
+    is_in_zookeeper = rows.offsets_log >= FIRST_ZOOKEEPER_LOG
+    is_newer = np.isin(row_groups, row_groups[is_in_zookeeper | (seen_ms > listed_at_ms)])
     named = bucket.group_keys(to_codes(listed["cluster"]), bucket.groups.find(to_array(listed["group"])))
     unlisted = np.unique(row_groups[~is_newer & ~np.isin(row_groups, named)])[:MAX_UNLISTED]
     cluster, group = np.divmod(unlisted, len(bucket.groups) + 1)

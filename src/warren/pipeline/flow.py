@@ -36,6 +36,7 @@ from warren.pipeline.drop import (
     drop_expired,
     drop_restarted_clusters,
     drop_unlisted_groups,
+    drop_unlisted_partitions,
     drop_unwanted_groups,
 )
 from warren.pipeline.judge_partitions import judge_partitions
@@ -58,6 +59,7 @@ class UnreadableFiles(Exception):  # noqa: N818 - says what happened
 BUCKET_STEPS: tuple[BucketStep, ...] = (
     drop_restarted_clusters,
     drop_unwanted_groups,
+    drop_unlisted_partitions,
     locate_commits,
     follow_offsets_logs,
     drop_deleted_commits,

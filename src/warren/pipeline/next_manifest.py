@@ -13,7 +13,8 @@ from warren.kafka.samples import ClusterSample
 from warren.pipeline.bucket_result import BucketResult, ClusterCounts
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan, PlannedCluster, filters_text
-from warren.snapshot.manifest import ClusterState, Manifest, Position, Source
+from warren.pipeline.zookeeper_offsets import SectionRead
+from warren.snapshot.manifest import ClusterState, Manifest, Position, Source, ZooKeeperSource
 
 UNKNOWN_CLUSTER = ClusterState(None, None, True, {}, False, 0, {}, {}, 0, Status.OK.name)
 
@@ -34,6 +35,7 @@ def next_manifest(
     seeded: Collection[str],
     results: Sequence[BucketResult],
     stages: Mapping[str, int],
+    sections: Sequence[SectionRead] = (),
 ) -> Manifest:
     """The manifest of a cycle, given the one before it and the results in the order of the buckets."""
     clusters = {}
@@ -41,7 +43,8 @@ def next_manifest(
         own = [read for read in reads if read.cluster == planned.name]
         counts = [result.clusters[planned.name] for result in results]
         was = state_of(before, planned.name)
-        state = cluster_state(was, planned, samples.get(planned.name), own, counts, plan.now_ms)
+        in_zookeeper = [read for read in sections if read.cluster == planned.name]
+        state = cluster_state(was, planned, samples.get(planned.name), own, counts, plan.now_ms, in_zookeeper)
         filters = filters_text(plan.storage_filter, planned.filters)
         clusters[planned.name] = replace(state, seeded=was.seeded or planned.name in seeded, filters=filters)
     return replace(
@@ -65,6 +68,7 @@ def cluster_state(
     reads: Sequence[TopicRead],
     counts: Sequence[ClusterCounts],
     now_ms: int,
+    sections: Sequence[SectionRead] = (),
 ) -> ClusterState:
     """A cluster after the cycle; one that did not answer keeps what it had, with its error."""
     groups = _sum(count.groups for count in counts)
@@ -86,6 +90,7 @@ def cluster_state(
         error=None,
         is_catching_up=any(read.is_catching_up for read in reads),
         sources={**before.sources, **{read.topic: _with_skews(read, skews) for read in reads}},
+        zookeeper={read.section: _with_skew(read, skews) for read in sections},
         looked_at_ms=sample.ends_at_ms[0],
         topics_at_ms=sample.topics_at_ms,
         implausible_commits=before.implausible_commits + implausible,
@@ -117,13 +122,22 @@ def observe_skews(planned: PlannedCluster, commit_times: Sequence[tuple[int, int
 
 
 def _with_skews(read: TopicRead, observed: Mapping[int, ClockSkew]) -> Source:
-    positions = dict(read.after.positions)
-    for partition, position in read.after.positions.items():
-        skew = observed.get(read.first_log + partition)
-        if skew is not None:
-            skew = ClockSkew(*position.skew).followed_by(skew) if position.skew else skew
-            positions[partition] = replace(position, skew=(skew.low, skew.high))
+    positions = {
+        partition: _followed_by(position, observed.get(read.first_log + partition))
+        for partition, position in read.after.positions.items()
+    }
     return replace(read.after, positions=positions)
+
+
+def _with_skew(read: SectionRead, observed: Mapping[int, ClockSkew]) -> ZooKeeperSource:
+    return replace(read.after, position=_followed_by(read.after.position, observed.get(read.log)))
+
+
+def _followed_by(position: Position, skew: ClockSkew | None) -> Position:
+    if skew is None:
+        return position
+    skew = ClockSkew(*position.skew).followed_by(skew) if position.skew else skew
+    return replace(position, skew=(skew.low, skew.high))
 
 
 def skew_of(position: Position | None) -> ClockSkew:

@@ -63,15 +63,15 @@ def plan_topic_read(
     known = before.positions if before else {}
     ranges: dict[int, OffsetRange] = {}
     if was_unavailable:
-        known = {partition: _unavailable(position, last_sampled_ms) for partition, position in known.items()}
+        known = {partition: unavailable(position, last_sampled_ms) for partition, position in known.items()}
     # A partition that did not answer keeps its position; what it holds is read when it answers again.
-    positions = {partition: _unavailable(position, last_sampled_ms) for partition, position in known.items()}
+    positions = {partition: unavailable(position, last_sampled_ms) for partition, position in known.items()}
     for partition, end in ends.items():
         position = known.get(partition)
         if position is None:
             start = end.stable_end if from_latest and before is None else end.log_start
             position = Position(start, end.stable_end, end.end)
-        position = _unavailable(position, last_sampled_ms) if end.is_held_back else _available(position, now_ms)
+        position = unavailable(position, last_sampled_ms) if end.is_held_back else available(position, now_ms)
         start = position.next_offset
         if start < end.log_start:
             if end.log_start > position.stable_end:
@@ -101,12 +101,12 @@ def plan_topic_read(
     return TopicRead(cluster, topic, ranges, after, sampled_ms, tuple(warnings), is_another_log)
 
 
-def _unavailable(position: Position, since_ms: int) -> Position:
+def unavailable(position: Position, since_ms: int) -> Position:
     """The position of a partition that cannot be read; one that was just back has been unavailable all the time."""
     return structs.replace(position, away_from_ms=position.away_from_ms or since_ms, away_to_ms=None)
 
 
-def _available(position: Position, now_ms: int) -> Position:
+def available(position: Position, now_ms: int) -> Position:
     """The position of a partition that can be read; after a while its outage is forgotten."""
     if position.away_from_ms is None:
         return position

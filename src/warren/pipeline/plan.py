@@ -38,6 +38,15 @@ class PlannedCluster:
     """Whether groups that are known already have to pass the filters again."""
     listed_at_ms: int | None = None
     """When its brokers listed the groups that they know; None if they did not for this cycle."""
+    zookeeper_logs: tuple[int, ...] = ()
+    """The logs of all its consumer sections that commit to ZooKeeper."""
+    listed_logs: tuple[int, ...] = ()
+    """Those of them of which this cycle has a list of all partitions."""
+
+    @property
+    def restarted_zookeeper_logs(self) -> tuple[int, ...]:
+        """The logs in ZooKeeper whose orders start over, so that their windows do."""
+        return tuple(log.id for log in self.logs if log.is_another_log)
 
     def offsets_logs(self) -> OffsetsLogs:
         """Its offsets partitions, to be looked up."""

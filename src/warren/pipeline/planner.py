@@ -1,15 +1,15 @@
 """What a cycle reads and judges, from the configuration, the last manifest and the samples of the clusters; no I/O."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import msgspec
 import pyarrow as pa
 
+from warren.clock import ClockReading
 from warren.config import Config, Consumer
-from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
+from warren.config.kafka import ZooKeeperConsumer
 from warren.domain.matching import GroupFilter
-from warren.domain.offsets_logs import OffsetsLog, offsets_log_id
+from warren.domain.offsets_logs import NO_LOG, OffsetsLog, offsets_log_id, zookeeper_log_id
 from warren.domain.rules import Limits
 from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.head_files import changed_topics
@@ -19,9 +19,11 @@ from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource, filte
 from warren.pipeline.schemas import LISTED, OWNERS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
 from warren.pipeline.wanted import keep_wanted_groups
+from warren.pipeline.zookeeper_offsets import SectionRead, plan_section_read
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
 from warren.snapshot.requests import PipelineRequest
 from warren.sources.offsets_topic import offsets_topics, starts_latest
+from warren.sources.zookeeper.samples import ZooKeeperSample
 
 Samples = Mapping[str, ClusterSample]
 
@@ -76,6 +78,27 @@ class Planner:
         topics = sorted(name for cluster, name in self.consumers if cluster == sample.cluster)
         return replace(read, first_log=offsets_log_id(topics.index(topic)))
 
+    def section_reads(
+        self, before: Manifest, answered: Samples, sections: Mapping[str, ZooKeeperSample], now: ClockReading
+    ) -> list[SectionRead]:
+        """What to take of the offsets in ZooKeeper: all that was observed before the heads were sampled."""
+        return [
+            plan_section_read(
+                name,
+                state_of(before, name).zookeeper.get(own.name),
+                sections.get(own.name) or ZooKeeperSample(own.name, error="it is not read"),
+                answered[name].ends_at_ms[0],
+                now.offset_ms,
+                now.wall_ms,
+                is_from_start=self._has_new_filters(before, name),
+            )
+            for name in answered
+            for own in self.sections_of(name)
+        ]
+
+    def _has_new_filters(self, before: Manifest, cluster: str) -> bool:
+        return state_of(before, cluster).filters != filters_text(self.storage_filter, self.filters_of(cluster))
+
     def clusters(
         self,
         before: Manifest,
@@ -83,12 +106,14 @@ class Planner:
         reads: Sequence[TopicRead],
         topics: Mapping[str, Sequence[Topic]],
         now_ms: int,
+        sections: Sequence[SectionRead] = (),
     ) -> tuple[PlannedCluster, ...]:
         """Every cluster as the tasks see it; `topics` are those of the last sample."""
         planned = []
         for name in self.names:
             state, sample = state_of(before, name), answered.get(name)
             own = [read for read in reads if read.cluster == name]
+            in_zookeeper = [read for read in sections if read.cluster == name]
             every_s = max(self.config.clusters[name].offset_refresh, self.trigger_s)
             recent_s = self.config.storage.intervals * every_s
             # The list of topics is older than the sample: later commits are to a topic of that name created since.
@@ -104,16 +129,27 @@ class Planner:
                     max_gap_ms=round(MAX_GAP_TRIGGERS * every_s * 1000),
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
-                    logs=tuple(log for read in own for log in to_logs(read, state, now_ms)),
+                    logs=(
+                        *(log for read in own for log in to_logs(read, state, now_ms)),
+                        *(read.to_log(now_ms) for read in in_zookeeper),
+                    ),
                     filters=self.filters_of(name),
-                    has_new_filters=state.filters != filters_text(self.storage_filter, self.filters_of(name)),
+                    has_new_filters=self._has_new_filters(before, name),
+                    zookeeper_logs=tuple(zookeeper_log_id(section.name) for section in self.sections_of(name)),
+                    listed_logs=tuple(read.log for read in in_zookeeper if read.listing is not None),
                 )
             )
         return tuple(planned)
 
     def filters_of(self, cluster: str) -> tuple[GroupFilter, ...]:
         """The filters of the consumer sections of a cluster, of which a group has to pass one."""
-        return tuple(_filter(c) for (name, _), own in self.consumers.items() if name == cluster for c in own)
+        sections: list[Consumer | ZooKeeperConsumer] = [*self.sections_of(cluster)]
+        sections += (c for (name, _), own in self.consumers.items() if name == cluster for c in own)
+        return tuple(map(_filter, sections))
+
+    def sections_of(self, cluster: str) -> list[ZooKeeperConsumer]:
+        """The consumer sections of a cluster that commit to ZooKeeper."""
+        return [section for section in self.config.zookeeper_consumers.values() if section.cluster == cluster]
 
     def plan(
         self,
@@ -157,7 +193,7 @@ class Planner:
         return not state_of(before, cluster).seeded and bool(consumers) and all(starts_latest(c) for c in consumers)
 
 
-def _filter(consumer: Consumer) -> GroupFilter:
+def _filter(consumer: Consumer | ZooKeeperConsumer) -> GroupFilter:
     return GroupFilter(consumer.group_allowlist, consumer.group_denylist)
 
 
@@ -182,9 +218,13 @@ def to_logs(read: TopicRead, before: ClusterState, now_ms: int) -> list[OffsetsL
 
 
 def driver_tables(
-    plan: CyclePlan, answered: Samples, seeds: Mapping[str, pa.Table], listed: Mapping[str, pa.Table]
+    plan: CyclePlan,
+    answered: Samples,
+    seeds: Mapping[str, pa.Table],
+    listed: Mapping[str, pa.Table],
+    sections: Sequence[SectionRead] = (),
 ) -> pa.Table:
-    """What the driver itself sends: a call to every bucket, owners of new-protocol groups, seeds, listed groups."""
+    """What the driver itself sends: a call to every bucket, what brokers have listed, and offsets in ZooKeeper."""
     batches = [call_buckets(plan)]
     for index, cluster in enumerate(plan.clusters):
         sample = answered.get(cluster.name)
@@ -196,6 +236,9 @@ def driver_tables(
         if cluster.name in listed:
             tables[TableKind.LISTED] = _to_cluster_table(listed[cluster.name], index, LISTED, plan)
         batches += address_tables(tables, plan)
+        for read in sections:
+            if read.cluster == cluster.name:
+                batches += address_tables(read.tables(index), plan)
     return pa.Table.from_batches(batches)
 
 
@@ -208,51 +251,5 @@ def _with_groups(sample: ClusterSample) -> pa.Table:
     """Owners, and a row for each new-protocol group, so that one without members loses the owners it had."""
     assert sample.owners is not None
     groups = pa.table({"group": pa.array(list(sample.consumer_groups or ()), pa.string())})
-    return pa.concat_tables([groups, sample.owners], promote_options="default")
-
-
-def deletions_in_cycle(
-    before: Manifest, requested: Sequence[PipelineRequest], clusters: Collection[str], now_ms: int
-) -> tuple[PipelineRequest, ...]:
-    """The deletions in force in a cycle: the newest one of each group or topic, and the new requests."""
-    newest = {
-        (deletion.cluster, deletion.group, deletion.topic): deletion
-        for deletion in sorted(before.requests, key=lambda deletion: deletion.asked_at_ms)
-        if deletion.cluster in clusters
-    }
-    # A request from a clock that is ahead must not delete commits that are still to come.
-    new = (msgspec.structs.replace(request, asked_at_ms=min(request.asked_at_ms, now_ms)) for request in requested)
-    return (*newest.values(), *new)
-
-
-def deletions_after_cycle(
-    planner: Planner, before: Manifest, after: Manifest, renewed: Collection[str]
-) -> tuple[PipelineRequest, ...]:
-    """The deletions of a cycle that are needed after it; `renewed` are those whose groups have committed again.
-
-    A deletion ends when no commit from before it can arrive any more and its group has committed again. Until then
-    owners alone do not bring the group back, for as long as a silent group is remembered. At least one manifest names
-    each deletion, so that none is taken up twice.
-    """
-    taken_up = {deletion.id for deletion in before.requests}
-    expired_ms = after.now_ms - planner.config.storage.expire_group * 1000
-    return tuple(
-        deletion
-        for deletion in after.requests
-        if deletion.id not in taken_up
-        or not is_read_past(planner, after, deletion)
-        or (deletion.id not in renewed and deletion.asked_at_ms >= expired_ms)
-    )
-
-
-def is_read_past(planner: Planner, after: Manifest, deletion: PipelineRequest) -> bool:
-    """Whether all commits from before a deletion had been read, and dropped, in the cycle of a manifest."""
-    state = state_of(after, deletion.cluster)
-    topics = [topic for cluster, topic in planner.consumers if cluster == deletion.cluster]
-    is_sampled = state.error is None and state.looked_at_ms > deletion.asked_at_ms + MAX_COMMIT_DELAY_MS
-    is_read = all(topic in state.sources for topic in topics) and all(
-        position.backlog == 0 and not position.is_away
-        for topic in topics
-        for position in state.sources[topic].positions.values()
-    )
-    return is_sampled and is_read and not planner.needs_seeds(after, deletion.cluster)
+    owners = pa.concat_tables([groups, sample.owners], promote_options="default")
+    return owners.append_column("log", pa.array([NO_LOG] * owners.num_rows, pa.int32()))

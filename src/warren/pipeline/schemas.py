@@ -30,6 +30,7 @@ class TableKind(IntEnum):
     REJECTS = 3
     SEEDS = 4
     LISTED = 5
+    LISTED_PARTITIONS = 6
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -52,14 +53,28 @@ COMMITS = pa.schema(
 `order` is the offset of the record in the offsets partition `log` (its number within the cluster).
 """
 
-OWNERS = samples.OWNERS.insert(0, pa.field("cluster", pa.int32()))
-"""The rows of a group replace all owners that were known of it; a row without a topic only says that they changed."""
+OWNERS = samples.OWNERS.insert(0, pa.field("cluster", pa.int32())).append(pa.field("log", pa.int32()))
+"""The rows of a group replace all owners that were known of it; a row without a topic only says that they changed.
+
+`log` is NO_LOG, or that of a consumer section of ZooKeeper: then only partitions that are committed there are meant.
+"""
 
 SEEDS = samples.COMMITTED.insert(0, pa.field("cluster", pa.int32()))
 """Offsets that brokers hold for groups whose commits were not read."""
 
 LISTED = pa.schema([("cluster", pa.int32()), ("group", pa.string()), ("is_deleted", pa.bool_())])
 """The groups that the brokers of a cluster know, and those that they said they do not know."""
+
+LISTED_PARTITIONS = pa.schema(
+    [
+        ("cluster", pa.int32()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("log", pa.int32()),
+    ]
+)
+"""All partitions that have a znode in a consumer section of ZooKeeper."""
 
 REJECTS = pa.schema([("cluster", pa.int32()), ("reason", pa.string()), ("count", pa.int64()), ("sample", pa.string())])
 """Records that cannot be decoded, counted by reason, with one sample each."""
@@ -70,6 +85,7 @@ TABLES = {
     TableKind.REJECTS: REJECTS,
     TableKind.SEEDS: SEEDS,
     TableKind.LISTED: LISTED,
+    TableKind.LISTED_PARTITIONS: LISTED_PARTITIONS,
 }
 
 ADDRESSED = pa.schema([("slot", pa.int32()), ("bucket", pa.int32()), ("kind", pa.int32()), ("table", pa.binary())])

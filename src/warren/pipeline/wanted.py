@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import Codes, Ints, to_array, to_ints
 from warren.domain.matching import is_wanted
+from warren.domain.offsets_logs import NO_LOG
 from warren.domain.windows import keep_newest
 from warren.kafka.records.commits import RecordKind, decode_group_names, decode_keys
 from warren.kafka.records.groups import GroupValues, decode_groups
@@ -141,6 +142,7 @@ def _owner_rows(cluster: Codes, group: pa.StringArray, changed: Ints, members: p
     rows = pa.concat_tables([marks, owned], promote_options="default")
     record = to_ints(rows["record"])
     rows = rows.append_column("cluster", pa.array(cluster[record]))
+    rows = rows.append_column("log", pa.array(np.full(record.size, NO_LOG, dtype=np.int32)))
     return rows.append_column("group", group.take(pa.array(record))).select(OWNERS.names).cast(OWNERS)
 
 

@@ -13,7 +13,7 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, concat, empty, is_filled, take_rows
 from warren.pipeline.head_history import HeadHistory, RowHeads
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.schemas import LISTED
+from warren.pipeline.schemas import LISTED, LISTED_PARTITIONS
 from warren.snapshot.schemas import GROUPS
 
 Integers = NDArray[np.integer]
@@ -214,6 +214,7 @@ class BucketInputs:
     heads: HeadHistory
     groups_before: pa.Table = field(default_factory=GROUPS.empty_table)
     listed: pa.Table = field(default_factory=LISTED.empty_table)
+    listed_partitions: pa.Table = field(default_factory=LISTED_PARTITIONS.empty_table)
 
     def row_heads(self, bucket: WorkingBucket) -> RowHeads:
         """The head history of the bucket's rows."""

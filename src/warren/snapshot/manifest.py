@@ -90,6 +90,26 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     positions: Mapping[int, Position]
 
 
+class ZooKeeperSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A consumer section that commits to ZooKeeper: its position, in transactions of the ensemble, and its reader.
+
+    `tree_id` tells the root of its znodes from one that is created again. `error` says why it cannot be read, if it
+    cannot. `znodes` are known and watched, `pending` of them have changed and are not read yet, and `requests` counts
+    what the reader has asked of the ensemble since it was started.
+    """
+
+    tree_id: str
+    position: Position
+    error: str | None = None
+    znodes: int = 0
+    pending: int = 0
+    requests: int = 0
+
+    def unknown_since(self, now_ms: int) -> int | None:
+        """Since when its groups are unknown because it cannot be read; one that is only read slowly is not."""
+        return self.position.unknown_since(now_ms) if self.position.is_away else None
+
+
 class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The health and totals of a cluster; `unknown_since_ms` is set while its groups cannot be judged."""
 
@@ -114,6 +134,8 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Topics that Warren may no longer see; their heads are unknown."""
     missing_right: str | None = None
     """The right that it lacks on them, in one sentence."""
+    zookeeper: Mapping[str, ZooKeeperSource] = {}
+    """The consumer sections that commit to ZooKeeper, by name."""
 
     @property
     def is_judged(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,10 @@ from warren.domain.arrays import Ints
 from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
-from warren.snapshot.reader import Snapshot
-from warren.snapshot.status import Complete, Slot, StatusName, TimeMs
+from warren.snapshot.status import StatusName
 from warren.web.api import Api
-from warren.web.burrow import window_slots
-from warren.web.go_json import dumps, to_number
-from warren.web.http import HOST, CachedBody, Request, RequestInfo, Response, known, success, to_answer
+from warren.web.go_json import dumps
+from warren.web.http import HOST, CachedBody, Request, RequestInfo, Response, known, to_answer
 from warren.web.index import Index
 from warren.web.status_json import group_status
 
@@ -26,9 +24,7 @@ GROUPS_PER_PART = 200
 MAX_GROUPS = 1_000_000
 MAX_STARS = 20
 """How many * the `group` parameter may have: matching a name takes time in proportion to them."""
-MAX_PARTITION = 999_999_999
 _LAG_PARAMETERS = ("status", "group", "partitions", "limit", "after")
-_NUMBERS = ("committed_offset", "head", "head_ms", "log_start", "current_lag")
 _STATUS_NAMES = [status.name for status in Status]
 
 
@@ -123,6 +119,17 @@ class UnreadPartition(Struct):
     ]
 
 
+class ZooKeeperSection(Struct, rename={"error": "error_message"}):
+    """A consumer section whose groups commit to ZooKeeper."""
+
+    name: str
+    unknown_since: UnknownSince
+    error: Annotated[str | None, Meta(description="Why ZooKeeper cannot be read; null if it can")]
+    znodes: Annotated[int, Meta(description="Number of znodes that are watched")]
+    pending: Annotated[int, Meta(description="Number of znodes that have changed and are not read yet")]
+    requests: Annotated[int, Meta(description="Number of requests to the ensemble since the reader was started")]
+
+
 class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
     """A cluster as a whole; fields that are not required are missing until it is judged for the first time."""
 
@@ -144,6 +151,9 @@ class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
     unknown_groups: Annotated[int | UnsetType, Meta(description="Number of groups that cannot be judged")] = UNSET
     unread: Annotated[
         list[UnreadPartition] | UnsetType, Meta(description="Offsets partitions that cannot be read up to their end")
+    ] = UNSET
+    zookeeper: Annotated[
+        list[ZooKeeperSection] | UnsetType, Meta(description="Consumer sections that commit to ZooKeeper")
     ] = UNSET
 
 
@@ -216,75 +226,12 @@ def cluster_summary(index: Index, cluster: str) -> ClusterSummary:
         for partition, position in sorted(source.positions.items())
         if (since_ms := position.unknown_since(now_ms)) is not None
     ]
-    counts = {"unknown_groups": index.unknown_groups(cluster), "unread": unread}
+    zookeeper = [
+        to_answer(ZooKeeperSection, own, name=name, unknown_since=own.unknown_since(now_ms))
+        for name, own in sorted(state.zookeeper.items())
+    ]
+    counts = {"unknown_groups": index.unknown_groups(cluster), "unread": unread, "zookeeper": zookeeper}
     return to_answer(ClusterSummary, state, name=cluster, judged_at=now_ms, **counts)
-
-
-class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offset": "committed", "head_ms": "head_at"}):
-    """A partition with the reason of its status."""
-
-    topic: str
-    partition: int
-    owner: str
-    client_id: str
-    status: StatusName
-    since_ms: Since
-    reason: str
-    committed_offset: Annotated[int | None, Meta(description="Last committed offset; null if none was seen")]
-    head: Head
-    head_ms: Annotated[int | None, Meta(description="When the head was sampled; null if unknown")]
-    log_start: LogStart
-    current_lag: Annotated[int | None, Meta(description="Lag behind the head; null if unknown")]
-    complete: Complete
-    window: Annotated[list[Slot] | UnsetType, Meta(description="Only if one partition is requested")] = UNSET
-
-
-class GroupExplanation(NamedGroup, rename={"since_ms": "since"}):
-    """A group with the reason of the status of each partition."""
-
-    since_ms: Since
-    judged_at: TimeMs
-    unknown_since: UnknownSince
-    totallag: int
-    partitions: list[PartitionExplanation]
-
-
-def explain(api: Api, request: Request) -> Response:
-    """Get the reason for the verdict on each partition of a group."""
-    cluster, group = request.params["cluster"], request.params["consumer"]
-    number = request.integer("partition", MAX_PARTITION, minimum=0)
-    index = api.index
-    snapshot, (row, partitions) = index.snapshot, index.read_group(cluster, group)
-    if "topic" in request.query:
-        partitions = partitions.filter(pc.equal(partitions["topic"], request.last("topic")))
-    if number is not None:
-        partitions = partitions.filter(pc.equal(partitions["partition"], number))
-    explanation = to_answer(
-        GroupExplanation,
-        row,
-        status=Status(row["status"]).name,
-        judged_at=snapshot.manifest.now_ms,
-        unknown_since=known(row["unknown_since_ms"]),
-        partitions=[
-            _explain_partition(snapshot, partition, has_window=number is not None)
-            for partition in partitions.to_pylist()
-        ],
-    )
-    return success(request, "consumer verdict explained", explanation=explanation)
-
-
-def _explain_partition(snapshot: Snapshot, partition: dict[str, Any], *, has_window: bool) -> PartitionExplanation:
-    return to_answer(
-        PartitionExplanation,
-        partition,
-        owner=partition["owner"] or "",
-        client_id=partition["client_id"] or "",
-        status=_STATUS_NAMES[partition["status"]],
-        reason=snapshot.reason(partition),
-        complete=to_number(partition["complete"]),
-        window=window_slots(partition) if has_window else UNSET,
-        **{name: known(partition[name]) for name in _NUMBERS},
-    )
 
 
 def group_answer(index: Index, group_row: int) -> dict[str, str]:

@@ -11,7 +11,9 @@ from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
 from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
+from warren.snapshot.manifest import ClusterState
 from warren.snapshot.reloads import read_outcome
+from warren.sources.zookeeper.layouts import ZnodeReject
 from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
@@ -96,6 +98,24 @@ def _cluster_families(index: Index, config: Config) -> Iterator[Family]:
     held = [(labels, position.held_by_transactions) for labels, position in positions]
     help_text = "Records of an offsets partition that wait for an open transaction"
     yield _gauge("warren_offsets_held_by_transaction", help_text, held)
+    yield from _zookeeper_families(clusters)
+
+
+def _zookeeper_families(clusters: Iterable[tuple[Labels, ClusterState]]) -> Iterator[Family]:
+    sections = [
+        ({**labels, "consumer": name}, own) for labels, state in clusters for name, own in state.zookeeper.items()
+    ]
+    if not sections:
+        return
+    is_up = [(labels, int(own.error is None)) for labels, own in sections]
+    yield _gauge("warren_zookeeper_up", "Whether the ZooKeeper of a consumer section can be read", is_up)
+    znodes = [(labels, own.znodes) for labels, own in sections]
+    yield _gauge("warren_zookeeper_znodes", "Znodes of a consumer section that are watched", znodes)
+    pending = [(labels, own.pending) for labels, own in sections]
+    yield _gauge("warren_zookeeper_znodes_pending", "Znodes that have changed and are not read yet", pending)
+    requests = [(labels, own.requests) for labels, own in sections]
+    help_text = "Requests to the ZooKeeper of a consumer section since its reader was started"
+    yield _counter("warren_zookeeper_requests_total", help_text, requests)
 
 
 def _by_status(counts: Iterable[tuple[Labels, Mapping[str, int]]]) -> Samples:
@@ -118,12 +138,18 @@ def _warren_families(index: Index, now_ms: int) -> Iterator[Family]:
     yield _counter("warren_clock_steps_total", help_text, [({}, manifest.clock_steps)])
     # Reasons without rejects are listed as well: Prometheus sees no increase in a series that begins at one.
     zeros = {description: 0 for reject, description in REJECT_DESCRIPTIONS.items() if reject}
+    znode_zeros = {reject.value: 0 for reject in ZnodeReject}
     rejects = [
         ({"cluster": cluster, "reason": reason}, count)
-        for cluster in manifest.clusters
-        for reason, count in {**zeros, **manifest.rejects.get(cluster, {})}.items()
+        for cluster, state in manifest.clusters.items()
+        for reason, count in {
+            **zeros,
+            **(znode_zeros if state.zookeeper else {}),
+            **manifest.rejects.get(cluster, {}),
+        }.items()
     ]
-    yield _counter("warren_rejected_records_total", "Records of offsets topics that could not be decoded", rejects)
+    help_text = "Records of offsets topics, and znodes, that could not be decoded"
+    yield _counter("warren_rejected_records_total", help_text, rejects)
 
 
 def _config_families(config: Config) -> Iterator[Family]:

@@ -1,7 +1,20 @@
 """Every path of the API in the order of the documentation, with the types of its answer."""
 
 from warren.snapshot.status import GroupStatus
-from warren.web import admin, assets, burrow, config, groups, history, incidents, metrics, overview, silences, topics
+from warren.web import (
+    admin,
+    assets,
+    burrow,
+    config,
+    explain,
+    groups,
+    history,
+    incidents,
+    metrics,
+    overview,
+    silences,
+    topics,
+)  # fmt: skip
 from warren.web.api import Api
 from warren.web.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.go_json import dumps
@@ -78,7 +91,7 @@ ROUTES: Routes = {
     },
     f"{_CONSUMER}/status": _get(burrow.status, {"status": GroupStatus}, is_cached=True, is_fast=True),
     f"{_CONSUMER}/lag": _get(burrow.lag, {"status": GroupStatus}, is_cached=True, is_fast=True),
-    f"{_CONSUMER}/explain": _get(groups.explain, {"explanation": groups.GroupExplanation}, is_cached=True),
+    f"{_CONSUMER}/explain": _get(explain.explain, {"explanation": explain.GroupExplanation}, is_cached=True),
     f"{_CONSUMER}/history": _get(history.group, {"history": list[history.GroupHistoryPoint]}),
     f"{_CONSUMER}/topic/{{topic}}": {"DELETE": _admin(burrow.delete, {})},
     "/v3/config": _get(config.main, _MAIN_CONFIG, is_fast=True),

@@ -1,0 +1,1 @@
+"""Offsets that groups commit to ZooKeeper, read by a process beside the cycle."""
