@@ -1,5 +1,7 @@
 """What is known of the commits in each offsets partition: when they were made, and how long a group has been silent."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -24,8 +26,8 @@ NOW = 1_000_000
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_could_not_be_read_is_not_silence(name: str, log: dict[str, int], last_ms: int, until_ms: int) -> None:
-    settings = {"seen_until_ms": NOW, **log}
+def test_what_could_not_be_read_is_not_silence(name: str, log: dict[str, Any], last_ms: int, until_ms: int) -> None:
+    settings: dict[str, Any] = {"seen_until_ms": NOW, **log}
     logs = OffsetsLogs([OffsetsLog(3, 0, NOW, **settings), OffsetsLog(1, 0, NOW, NOW - 1)])
     ids = np.array([3, 1, NO_LOG, 2], np.int32)
     until = logs.observed_until(ids, np.full(4, last_ms), NOW)

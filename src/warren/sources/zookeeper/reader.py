@@ -96,7 +96,7 @@ class ZooKeeperReader:
         """The znodes that have to be read because nothing is watched after a new connection."""
 
     def _keep_groups(self, names: Sequence[str]) -> list[str]:
-        groups = to_table(_NAMES, [names])["name"].combine_chunks()
+        groups = to_table(_NAMES, [(name,) for name in names])["name"].combine_chunks()
         wanted = is_wanted(groups, (self._target.filter,), self._target.storage_filter)
         return [name for name, is_kept in zip(names, wanted.tolist(), strict=True) if is_kept]
 

@@ -226,15 +226,15 @@ class Tree:
 
     def changes(self) -> pa.Table:
         """The changes that wait for a manifest, as `CHANGES`."""
-        return _to_table(CHANGES, self._changes)
+        return to_table(CHANGES, self._changes)
 
     def rejects(self) -> pa.Table:
         """The rejects that wait for a manifest, as `REJECTS`."""
-        return _to_table(REJECTS, self._rejects)
+        return to_table(REJECTS, self._rejects)
 
     def listing(self) -> pa.Table:
         """Every offset as it is, as `CHANGES`."""
-        return _to_table(CHANGES, (znode.change for znode in self._znodes.values() if znode.change is not None))
+        return to_table(CHANGES, [znode.change for znode in self._znodes.values() if znode.change is not None])
 
     def groups(self) -> Iterator[str]:
         """All groups that have a znode."""
@@ -246,18 +246,13 @@ class Tree:
 
     def owners(self, groups: Iterable[str]) -> pa.Table:
         """The owners of some groups."""
-        rows = (
+        rows = [
             (group, topic, partition, owner, "")
             for group in groups
             for (topic, partition), owner in self._owners.get(group, {}).items()
-        )
-        return _to_table(OWNERS, rows)
+        ]
+        return to_table(OWNERS, rows)
 
 
 def _prefix(path: str) -> str:
     return path if path == "/" else f"{path}/"
-
-
-def _to_table(schema: pa.Schema, rows: Iterable[Sequence[str | int]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True))
-    return to_table(schema, columns) if columns else schema.empty_table()
