@@ -51,7 +51,7 @@ def scan_topics(spark: SparkSession, scans: Sequence[TopicScan], tasks: int) -> 
     scan_of_task: list[int] = []
     factory = None
     for index, scan in enumerate(scans):
-        options = _options(spark, {**scan.options, "subscribe": scan.topic})
+        options = to_java_options(spark, {**scan.options, "subscribe": scan.topic})
         # The location of checkpoints is only the start of a group id, and the options have one.
         stream = provider.getTable(options).newScanBuilder(options).build().toMicroBatchStream("")
         start = {str(partition): range_.start for partition, range_ in scan.ranges.items()}
@@ -71,7 +71,7 @@ def scan_topics(spark: SparkSession, scans: Sequence[TopicScan], tasks: int) -> 
     return rows.select(f.spark_partition_id().alias("task"), *_COLUMNS), scan_of_task
 
 
-def _options(spark: SparkSession, options: Mapping[str, str]) -> Any:  # noqa: ANN401 - a Java object
+def to_java_options(spark: SparkSession, options: Mapping[str, str]) -> Any:  # noqa: ANN401 - a Java object
     """Options as Spark's sources take them; as one text, because each put into a map is a call of the JVM."""
     properties = java_class(spark, "java.util.Properties")()
     text = "".join(f"{escape_property(key)}={escape_property(value)}\n" for key, value in options.items())
