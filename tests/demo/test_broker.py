@@ -52,7 +52,7 @@ def end_offset(kafka: Kafka | KafkaTrio, topic: str) -> int:
 
 
 def await_gone(path: Path) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while path.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     return not path.exists()
