@@ -1,9 +1,18 @@
 """What is known of the commits in each offsets partition: when they were made, and how long a group has been silent."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from warren.domain.offsets_logs import NO_LOG, OffsetsLog, OffsetsLogs, offsets_log_id
+from warren.domain.offsets_logs import (
+    FIRST_ZOOKEEPER_LOG,
+    NO_LOG,
+    OffsetsLog,
+    OffsetsLogs,
+    offsets_log_id,
+    zookeeper_log_id,
+)
 from warren.domain.windows import UNKNOWN
 
 NOW = 1_000_000
@@ -25,7 +34,7 @@ NOW = 1_000_000
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_could_not_be_read_is_not_silence(name: str, log: dict[str, int], last_ms: int, until_ms: int) -> None:
-    settings = {"seen_until_ms": NOW, **log}
+    settings: dict[str, Any] = {"seen_until_ms": NOW, **log}
     logs = OffsetsLogs([OffsetsLog(3, 0, NOW, **settings), OffsetsLog(1, 0, NOW, NOW - 1)])
     ids = np.array([3, 1, NO_LOG, 2], np.int32)
     until = logs.observed_until(ids, np.full(4, last_ms), NOW)
@@ -47,3 +56,11 @@ def test_the_times_of_commits_are_corrected_by_the_clock_of_their_partition() ->
     moved, error = logs.commit_times(ids, times)
     assert moved.tolist() == [9_000, 9_057, 9_050, NOW + 500]
     assert (error[:3].tolist(), error[3] > NOW) == ([20, 0, 0], True)
+
+
+def test_the_log_of_a_section_in_zookeeper_does_not_depend_on_others() -> None:
+    ids = [zookeeper_log_id(name) for name in ("old", "storm", "북쪽", "")]
+    assert len(set(ids)) == len(ids)
+    assert all(FIRST_ZOOKEEPER_LOG <= number < 2**31 for number in ids)
+    assert zookeeper_log_id("old") == ids[0]
+    assert offsets_log_id(1000, 2**20 - 1) < FIRST_ZOOKEEPER_LOG
