@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warren.domain.offsets_logs import NO_LOG, OffsetsLog, OffsetsLogs, offsets_log_id
+from warren.domain.offsets_logs import (
+    FIRST_ZOOKEEPER_LOG,
+    NO_LOG,
+    OffsetsLog,
+    OffsetsLogs,
+    offsets_log_id,
+    zookeeper_log_id,
+)
 from warren.domain.windows import UNKNOWN
 
 NOW = 1_000_000
@@ -49,3 +56,11 @@ def test_the_times_of_commits_are_corrected_by_the_clock_of_their_partition() ->
     moved, error = logs.commit_times(ids, times)
     assert moved.tolist() == [9_000, 9_057, 9_050, NOW + 500]
     assert (error[:3].tolist(), error[3] > NOW) == ([20, 0, 0], True)
+
+
+def test_the_log_of_a_section_in_zookeeper_does_not_depend_on_others() -> None:
+    ids = [zookeeper_log_id(name) for name in ("old", "storm", "북쪽", "")]
+    assert len(set(ids)) == len(ids)
+    assert all(FIRST_ZOOKEEPER_LOG <= number < 2**31 for number in ids)
+    assert zookeeper_log_id("old") == ids[0]
+    assert offsets_log_id(1000, 2**20 - 1) < FIRST_ZOOKEEPER_LOG
