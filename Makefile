@@ -24,9 +24,10 @@ demo: $(INSTALLED) $(DASHBOARD) ## start a real Kafka with consumers of every ki
 
 test: $(INSTALLED) $(DASHBOARD) ## run the tests, those that watch Warrens in real time beside the others
 	@mkdir -p build
+	@$(BIN)/python -m tests.kit.class_archives
 	@$(PYTEST) -p no:cacheprovider tests/integration > build/integration.txt 2>&1 & watching=$$!; \
 	trap 'kill $$watching' INT TERM; \
-	nice -n 19 $(PYTEST) --ignore=tests/integration -n 2 --dist loadfile; rest=$$?; \
+	nice -n 19 $(PYTEST) --ignore=tests/integration -n 2 --dist loadfile --no-loadscope-reorder; rest=$$?; \
 	echo "waiting for tests/integration (build/integration.txt)"; wait $$watching; watched=$$?; \
 	cat build/integration.txt; exit $$((rest + watched))
 

@@ -1,10 +1,11 @@
-"""How fresh healthy clusters are beside faulty ones: of 20 clusters four are replaced by faulty ones.
+"""How fresh healthy clusters are beside faulty ones: of 20 clusters five are replaced by faulty ones.
 
     python -m benchmarks.clusters [--clusters 20] [--cycles 12] [--trigger 5]
 
-One is unreachable, one takes 500 ms longer for each request, one closes every connection, and one goes away and comes
-back every few cycles. The clusters are offsets topics of one broker, whose groups commit all the time. The age of a
-cluster is the time from its sample to the snapshot with what was read up to then; the gap is from snapshot to snapshot.
+One is unreachable, one takes 500 ms longer for each request, one closes every connection, one refuses the password (TLS
+and SCRAM), and one goes away and comes back every few cycles. The others are offsets topics of one broker, whose groups
+commit all the time. The age of a cluster is the time from its sample to the snapshot with what was read up to then; the
+gap is from snapshot to snapshot.
 """
 
 import argparse
@@ -21,13 +22,15 @@ from pathlib import Path
 from benchmarks.conditions import show
 from benchmarks.load import commits, make_topic, produce
 from tests.kit.proxies import Proxy, proxied_listeners
+from tests.kit.secured import SCRAM, SecuredKafka, new_password
+from tests.kit.secured_sections import profile_sections
 from tests.kit.warrens import Sections, WarrenRun, sections_for, wait_for
 from warren.demo.broker import Kafka, free_ports
 from warren.errors import SnapshotError
 from warren.snapshot.manifest import Manifest
 
 DELAY_S = 0.5
-FAULTY = ("flapping", "refusing", "slow", "unreachable")
+FAULTY = ("denied", "flapping", "refusing", "slow", "unreachable")
 GROUPS, OFFSETS_PARTITIONS = 10, 4
 WARM_UP = 6
 PATIENCE_S = 600.0
@@ -47,6 +50,7 @@ def main() -> None:
         slow.delay_s = DELAY_S
         refusing.close()
         kafka = parts.enter_context(_broker(slow, flapping))
+        secured = parts.enter_context(SecuredKafka(folder / "secured"))
         for name in (*names, *FAULTY):
             make_topic(kafka.bootstrap, _topic(name), OFFSETS_PARTITIONS)
         committing = partial(commit_all_the_time, kafka.bootstrap, [*names, *FAULTY], options.trigger)
@@ -58,11 +62,13 @@ def main() -> None:
             "flapping": flapping.address,
             "refusing": refusing.address,
             "unreachable": "127.0.0.1:1",
+            "denied": secured.bootstrap_of(SCRAM),
         }
+        wrong_password = _with_profile("denied", profile_sections(secured, SCRAM, new_password()))
         rows = []
-        for title, clusters in (("healthy", healthy), ("faulty", faulty)):
+        for title, clusters, more in (("healthy", healthy, {}), ("faulty", faulty, wrong_password)):
             flaps = in_background(partial(flap, flapping, 3 * options.trigger)) if title == "faulty" else nullcontext()
-            with flaps, WarrenRun(folder / title, _sections(clusters, options.trigger)) as run:
+            with flaps, WarrenRun(folder / title, _sections(clusters, more, options.trigger)) as run:
                 rows.append({"clusters": title, **measure(run, names, options.cycles)})
             print(rows[-1], flush=True)
         ratio = {key: round(rows[1][key] / rows[0][key], 2) for key in rows[0] if key.endswith("_s")}  # type: ignore[operator]
@@ -82,12 +88,20 @@ def _topic(cluster: str) -> str:
     return f"offsets-{cluster}"
 
 
-def _sections(clusters: Mapping[str, str], trigger: float) -> Sections:
+def _sections(clusters: Mapping[str, str], more: Sections, trigger: float) -> Sections:
     sections = sections_for(clusters, trigger=trigger)
     for name in clusters:
         sections[f"consumer.{name}"]["offsets-topic"] = _topic(name)
+    for title, keys in more.items():
+        sections[title] = {**sections.get(title, {}), **keys}
     sections["pipeline"] = {"trigger": trigger, "driver-memory": "2g"}
     return sections
+
+
+def _with_profile(cluster: str, profile: Sections) -> Sections:
+    """The sections of a profile, and what names it in those of a cluster."""
+    name = next(title for title in profile if title.startswith("client-profile.")).partition(".")[2]
+    return {**profile, **{f"{kind}.{cluster}": {"client-profile": name} for kind in ("cluster", "consumer")}}
 
 
 @contextmanager
@@ -150,6 +164,7 @@ def measure(run: WarrenRun, names: list[str], cycles: int) -> dict[str, object]:
         "age_s": round(statistics.median(ages), 2),
         "oldest_s": round(max(ages), 2),
         "unknown": " ".join(last.unknown_clusters()),
+        "denied": last.clusters["denied"].error or "",
     }
 
 

@@ -33,14 +33,21 @@ def workers_mib() -> int:
 
 
 def _workers() -> list[int]:
-    found = []
+    """The Python workers of the Spark of this process, not those of others on the machine."""
+    parents, workers = {}, []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and b"pyspark.daemon" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                    workers.append(int(entry.name))
         except OSError:
             continue
-    return found
+    return [worker for worker in workers if os.getpid() in _ancestors(worker, parents)]
+
+
+def _ancestors(process_id: int, parents: dict[int, int]) -> list[int]:
+    return [process_id, *_ancestors(parents[process_id], parents)] if process_id in parents else []
 
 
 def cpu_s(process_id: int) -> float:

@@ -43,7 +43,7 @@ from warren.spark.session import start_session
 from warren.spark.supervised import SupervisedSpark
 
 INTERVALS = 10
-WARM_UP = 5
+WARM_UP = 15
 
 
 def main() -> None:
@@ -99,14 +99,12 @@ class Rehearsal:
         groups = np.repeat(np.arange(self.groups), PARTITIONS_PER_GROUP).tolist()
         partitions = np.tile(np.arange(PARTITIONS_PER_GROUP), self.groups).tolist()
         members = [(group * 10 + partition % 10) for group, partition in zip(groups, partitions, strict=True)]
+        hosts = [f"/10.{member >> 16 & 255}.{member >> 8 & 255}.{member & 255}" for member in members]
         return to_table(
             OWNERS,
             [
-                [group_name(group) for group in groups],
-                [topic_name(group) for group in groups],
-                partitions,
-                [f"/10.{member >> 16 & 255}.{member >> 8 & 255}.{member & 255}" for member in members],
-                [f"billing-{member}" for member in members],
+                (group_name(group), topic_name(group), partition, host, f"billing-{member}")
+                for group, partition, host, member in zip(groups, partitions, hosts, members, strict=True)
             ],
         )
 

@@ -1,5 +1,6 @@
 """What tests of several folders share: one real Kafka and one Spark session for the whole run."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,35 @@ if TYPE_CHECKING:
 # How fast an example runs on a busy machine says nothing about whether it is right.
 settings.register_profile("warren", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("warren")
+
+# A test does not run for long enough to gain from code that is compiled well, and two cores compile it slowly.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
+
+SLOWEST = (
+    "tests/sinks/lake/test_worker.py",
+    "tests/test_readme.py",
+    "tests/browser/test_dashboard.py",
+    "tests/spark/test_supervised.py",
+    "tests/sources/test_offsets_topic_errors.py",
+    "tests/sinks/lake",
+    "tests/deploy",
+    "tests/pipeline/test_engine.py",
+    "tests/browser",
+    "tests/sources",
+    "tests/sinks",
+    "tests/demo",
+    "tests/notify",
+)
+"""Files and folders of which each takes a worker a minute or so; it takes the others in between."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slowest files come first, so that at the end no worker has much to do while the other has nothing."""
+
+    def place(item: pytest.Item) -> int:
+        return next((n for n, path in enumerate(SLOWEST) if item.nodeid.startswith(path)), len(SLOWEST))
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,10 @@ export interface ClusterSummary {
   /** Whether old commits are still being read */
   catching_up?: boolean
   judged_at?: number | null
+  /** Number of topics that Warren may no longer see */
+  hidden_topics?: number
+  /** Which right Warren lacks on the hidden topics */
+  missing_right?: string | null
   /** Number of groups that cannot be judged */
   unknown_groups?: number
   /** Offsets partitions that cannot be read up to their end */

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warren.config import Config
+from warren.config import Cluster, Config
 from warren.config.findings import Findings
 from warren.errors import WarrenError
 from warren.history.files import rename_former_folder
@@ -31,6 +31,7 @@ from warren.snapshot.manifest import Manifest
 from warren.snapshot.store import Store
 from warren.sources.offsets_topic import offsets_topics
 from warren.sources.open_transactions import find_transactional_ids
+from warren.spark.class_archive import archive_made_in_background
 from warren.spark.session import start_session
 from warren.spark.supervised import PATIENCE_S, SparkNotStarted, SupervisedSpark
 from warren.web.server import WebServer
@@ -79,6 +80,7 @@ class Parts:
             _patience_s(config),
         )
         stack.callback(self._spark.stop)
+        stack.enter_context(archive_made_in_background())
         self._store = Store(pipeline.data_dir)
         self.cycles = Cycles(
             config,
@@ -86,7 +88,7 @@ class Parts:
             self._store,
             self.prefetch.take,
             lambda cluster: samplers.committed(cluster, COMMITTED_TIMEOUT_S),
-            samplers.verify_tails,
+            samplers.ask,
             on_level=set_level,
             group_checks=GroupChecks(
                 checked_clusters(config),
@@ -149,16 +151,21 @@ def _patience_s(config: Config) -> float:
 
 def targets(config: Config) -> list[SamplingTarget]:
     """Every cluster to sample, with its offsets topics."""
-    topics = offsets_topics(config)
-    return [
-        SamplingTarget(
-            name,
-            config.connection_of(cluster),
-            tuple(sorted(topic for owner, topic in topics if owner == name)),
-            cluster.topic_refresh,
-        )
-        for name, cluster in config.clusters.items()
-    ]
+    return [_target(config, name, cluster) for name, cluster in config.clusters.items()]
+
+
+def _target(config: Config, name: str, cluster: Cluster) -> SamplingTarget:
+    topics = {topic: consumers[0] for (owner, topic), consumers in offsets_topics(config).items() if owner == name}
+    connection = config.connection_of(cluster)
+    readers = {f"[consumer.{consumer.name}]": config.connection_of(consumer) for consumer in topics.values()}
+    return SamplingTarget(
+        name,
+        connection,
+        tuple(sorted(topics)),
+        cluster.topic_refresh,
+        config.own_topics,
+        tuple((section, reader) for section, reader in readers.items() if reader != connection),
+    )
 
 
 @dataclass(frozen=True)

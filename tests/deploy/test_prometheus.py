@@ -170,7 +170,8 @@ def test_every_alert_fires_on_what_a_real_warren_exposes(tmp_path: Path) -> None
     at_once = {
         "KafkaConsumerGroupErr", "KafkaConsumerGroupWarn", "KafkaManyConsumerGroupsBad",
         "KafkaPartitionsStopped", "KafkaPartitionsStalled", "KafkaPartitionsRewound",
-        "WarrenCycleSlow", "WarrenClusterUnknown", "WarrenOffsetsBacklog", "WarrenTransactionHangs",
+        "WarrenCycleSlow", "WarrenClusterUnknown", "WarrenTopicsHidden", "WarrenOffsetsBacklog",
+        "WarrenTransactionHangs",
         "WarrenSinkFailing", "WarrenSinkLate", "WarrenNotifierFailing", "WarrenNobodyNotifies",
         "WarrenConfigNotReloaded",
     }  # fmt: skip

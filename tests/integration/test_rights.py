@@ -2,21 +2,24 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
-from tests.kit.rights import Right, documented_rights
+from tests.kit.kafka import commit, open_transaction
+from tests.kit.rights import DOCS, Right, documented_rights
 from tests.kit.secured import SCRAM, USERS, SecuredKafka
 from tests.kit.secured_sections import secured_sections
 from tests.kit.servers import Client, group_path
 from tests.kit.warrens import WarrenRun, wait_for
+from warren.demo.workload import producer
 from warren.demo.workload.consuming_groups import Healthy, Kip848
-from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics
 
@@ -27,8 +30,10 @@ USER = USERS[SCRAM]
 WATCH = documented_rights("To watch a cluster")
 SINK = documented_rights("For a Kafka sink", NAME="points", TOPIC=POINTS)
 INCIDENTS = documented_rights("For incidents that several Warrens share")
+OPTIONAL = {right.resource: right for right in documented_rights("Optional rights")}
 ALL = [*WATCH, *SINK, *INCIDENTS]
 DESCRIBE_GROUPS = Right("Describe", "group")
+WRITE_INCIDENTS = Right("Write", "topic", "warren-incidents")
 
 
 @dataclass
@@ -57,6 +62,10 @@ class Live:
         """Whether this Warren notifies, and why not."""
         found: dict[str, Any] = self.client.json("/v3/notifiers")["duty"]
         return found
+
+    def incidents(self) -> list[str]:
+        """The groups that have incidents."""
+        return [incident["group"] for incident in self.client.json("/v3/incidents")["incidents"]]
 
     def is_away(self, why: str) -> bool:
         """Whether this Warren does not notify, for such a reason."""
@@ -89,6 +98,23 @@ class Live:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.shown()}") from None
 
+    def partition(self, group: str) -> tuple[str, int] | None:
+        """The status and the lag of the only partition of a group, None if the group is not known."""
+        got = self.client.ask(group_path(group, "lag", "main"))
+        if got.status != 200:
+            return None
+        [partition] = got.json["status"]["partitions"]
+        return partition["status"], partition["current_lag"]
+
+    @contextlib.contextmanager
+    def granted(self, right: Right) -> Iterator[None]:
+        """A right that Warren does not need is given to it during the block."""
+        self.kafka.grant(USER, [right])
+        try:
+            yield
+        finally:
+            self.kafka.revoke(USER, [right])
+
     @contextlib.contextmanager
     def restarted_without(self, right: Right) -> Iterator[None]:
         """A right is missing at the start of a Warren, which asks for it only then."""
@@ -111,7 +137,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         kafka.grant(USER, ALL)
         create_topics(kafka.bootstrap, {TOPIC: 2, POINTS: 1})
         workers = [
-            Producer(kafka.bootstrap, TOPIC, 20.0),
+            producer.Producer(kafka.bootstrap, TOPIC, 20.0),
             Healthy(kafka.bootstrap, TOPIC, "billing"),
             Kip848(kafka.bootstrap, TOPIC, "audit"),
         ]
@@ -133,6 +159,13 @@ def sections(kafka: SecuredKafka, home: Path) -> dict[str, dict[str, Any]]:
     made["notifier-lock"] = {"class-name": "kafka"}
     made["notifier.none"] = {"class-name": "null", "template-open": str(home / "open.tmpl")}
     return made
+
+
+def commit_often(live: Live, group: str, topic: str, offsets: Iterable[int]) -> None:
+    """Commits of a group to the first partition, one per second."""
+    for offset in offsets:
+        commit(live.kafka.bootstrap, group, topic, {0: offset})
+        time.sleep(1)
 
 
 @pytest.fixture(autouse=True)
@@ -175,16 +208,22 @@ def test_without_a_right_of_a_sink_it_is_in_trouble_and_keeps_its_records(live: 
         live.wait(lambda: live.sink()["waiting"] > 1, "it keeps what is not delivered")
 
 
-# A missing right to write shows only when there is an incident; without a right to read its topic the lock is held all
-# the same.
-UNNOTICED = (Right("Write", "topic", "warren-incidents"), Right("Read", "topic", "warren-incidents-lock"))
-NEEDED = [right for right in INCIDENTS if right.operation != "Create" and right not in UNNOTICED]
+NEEDED = [right for right in INCIDENTS if right.operation != "Create" and right != WRITE_INCIDENTS]
 
 
 @pytest.mark.parametrize("right", NEEDED, ids=str)
 def test_without_a_right_on_shared_incidents_this_warren_does_not_notify(live: Live, right: Right) -> None:
     with live.restarted_without(right):
         live.wait(lambda: live.is_away(r"(?i)authoriz|not allowed"), "it cannot notify, and says why")
+
+
+def test_without_a_right_to_write_incidents_this_warren_does_not_notify_as_soon_as_there_is_one(live: Live) -> None:
+    # Ten commits that end, with messages left: the group is stopped.
+    commit_often(live, "stopped", TOPIC, range(1, 11))
+    with live.restarted_without(WRITE_INCIDENTS):
+        live.wait(lambda: live.is_away(r"(?i)changelog.*authoriz"), "it cannot notify, and says why")
+        assert "this Warren cannot notify: cannot write to the changelog of incidents" in live.run.log
+    live.wait(lambda: "stopped" in live.incidents(), "the incident is written when the right is back")
 
 
 @pytest.mark.parametrize("right", [right for right in INCIDENTS if right.operation == "Create"], ids=str)
@@ -202,3 +241,42 @@ def test_a_topic_that_cannot_be_created_is_named(live: Live) -> None:
         config = {"cleanup.policy": "compact"}
         admin.create_topics([NewTopic(right.name, 1, 1, config=config)])[right.name].result(30)
         live.wait(live.is_well, "all is well with a topic that somebody else created")
+
+
+def test_without_the_right_to_read_all_topics_markers_of_transactions_count_as_lag(live: Live) -> None:
+    topic, group = "ledger", "accounts"
+    create_topics(live.kafka.bootstrap, {topic: 1})
+    producer = Producer({"bootstrap.servers": live.kafka.bootstrap, "transactional.id": "bank", "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for _ in range(10):
+        producer.produce(topic, b"x")
+    producer.commit_transaction(30)
+    # The last commit is at the end of the data, one before that of the log.
+    commit_often(live, group, topic, range(1, 11))
+    live.wait(lambda: live.partition(group) == ("STOP", 1), "the marker counts as lag")
+    said = (
+        f"main: Warren is not allowed to read the topic {topic}: grant Read on it to Warren's user; until then markers"
+    )
+    assert live.run.log.count(said) == 1
+    with live.granted(OPTIONAL["topic"]):
+        live.wait(lambda: live.partition(group) == ("OK", 0), "it has been read that there is no data left")
+
+
+def test_without_the_right_on_transactional_ids_a_transaction_that_holds_back_commits_has_no_name(live: Live) -> None:
+    def held_by() -> list[str | None]:
+        unread = live.cluster()["unread"]
+        return [each["transactional_id"] for each in unread if each["held_by_transaction"]]
+
+    with open_transaction(live.kafka.bootstrap, "payroll", "wages", TOPIC):
+        said = "held back by an open transaction that the brokers do not name"
+        live.wait(lambda: said in live.run.log, "the log says why the name is missing")
+        assert held_by() == [None]
+        with live.granted(OPTIONAL["transactional-id"]):
+            live.wait(lambda: held_by() == ["payroll"], "the transaction is named")
+    live.wait(lambda: not held_by(), "the transaction has ended")
+
+
+def test_no_right_of_the_documentation_is_left_untested() -> None:
+    assert OPTIONAL.keys() == {"topic", "transactional-id"}
+    assert "not tested" not in DOCS.read_text(encoding="utf-8")

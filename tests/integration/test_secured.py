@@ -22,6 +22,7 @@ from tests.kit.secret_search import FolderWatch, SecretSearch, pieces_of_key, pi
 from tests.kit.secured import LISTENERS, MTLS, OAUTH, PLAIN, SCRAM, USERS, SecuredKafka
 from tests.kit.secured_sections import secured_sections
 from tests.kit.servers import Client, group_path
+from tests.kit.unpack import unpacked
 from tests.kit.warrens import Sections, WarrenRun, wait_for
 from warren.demo.broker import free_ports
 from warren.demo.workload.committing_groups import Slow, Stalled
@@ -47,13 +48,8 @@ class Live:
     run: WarrenRun
     receiver: Receiver
     search: SecretSearch
-    ui_port: int
-    """Where Spark's UI is."""
-
-    @property
-    def events(self) -> Path:
-        """Spark's event log."""
-        return self.run.home / "events"
+    ui_ports: tuple[int, int]
+    """Where the UIs of Spark are, of the cycles and of the lake."""
 
     @property
     def client(self) -> Client:
@@ -70,20 +66,29 @@ class Live:
         return {sink["name"]: sink for sink in self.client.json("/v3/sinks")["sinks"]}
 
 
-def sections(kafka: SecuredKafka, home: Path, receiver: Receiver, ui_port: int) -> Sections:
+def spark_conf(home: Path, ui_port: int, *, is_compressed: bool) -> dict[str, Any]:
+    """A UI, and an event log."""
+    return {
+        "spark.eventLog.enabled": True,
+        "spark.eventLog.dir": f"file://{home}/events",
+        "spark.eventLog.compress": is_compressed,
+        "spark.ui.enabled": True,
+        "spark.ui.port": ui_port,
+    }
+
+
+def sections(kafka: SecuredKafka, home: Path, receiver: Receiver, ui_ports: tuple[int, int]) -> Sections:
     """Burrow's own profiles and, on the cluster of SCRAM, all else that talks to brokers."""
     password = home / "scram-password"
     password.write_text(kafka.passwords[USERS[SCRAM]] + "\n")
     written = {SCRAM: f"file:{password}", PLAIN: f"${{{VARIABLE}}}"}
     made = secured_sections(kafka, CLUSTERS, passwords=written)
     (home / "open.tmpl").write_text('{"group": {{jsonencoder .Group}}}')
-    made["pipeline.spark-conf"] = {
-        "spark.eventLog.enabled": True,
-        "spark.eventLog.dir": f"file://{home}/events",
-        "spark.eventLog.compress": False,
-        "spark.ui.enabled": True,
-        "spark.ui.port": ui_port,
-    }
+    made["pipeline.spark-conf"] = spark_conf(home, ui_ports[0], is_compressed=False)
+    made["sink.lake"] = {
+        "class-name": "lake", "path": str(home / "lake"), "interval": 2, "write-interval": 10, "commits": True,
+    }  # fmt: skip
+    made["sink.lake.spark-conf"] = spark_conf(home, ui_ports[1], is_compressed=True)
     made["sink.points"] = {"class-name": "kafka", "cluster": "scram", "topic": POINTS, "interval": 2}
     made["incidents"] = {"class-name": "kafka", "cluster": "scram"}
     made["notifier-lock"] = {"class-name": "kafka", "cluster": "scram"}
@@ -126,17 +131,17 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     home, folder = tmp_path_factory.mktemp("secured"), tmp_path_factory.mktemp("kafka")
     with SecuredKafka(folder, 3) as kafka, receiving() as receiver:
         grant_documented_rights(kafka)
-        for name in ("events", "spark", "tmp"):
+        for name in ("events", "lake", "spark", "tmp"):
             (home / name).mkdir()
         environment = {VARIABLE: kafka.passwords[USERS[PLAIN]]}
         environment |= {"SPARK_LOCAL_DIRS": str(home / "spark"), "TMPDIR": str(home / "tmp")}
-        [ui_port] = free_ports(1)
-        run = WarrenRun(home, sections(kafka, home, receiver, ui_port), environment)
+        first, second = free_ports(2)
+        run = WarrenRun(home, sections(kafka, home, receiver, (first, second)), environment)
         secrets = {listener: pieces_of_text(kafka.passwords[USERS[listener]]) for listener in (SCRAM, PLAIN, OAUTH)}
-        search = SecretSearch({**secrets, MTLS: pieces_of_key(kafka.client)})
-        watched = (run.data, home / "spark", home / "tmp", home / "events")
+        search = SecretSearch({**secrets, MTLS: pieces_of_key(kafka.client)}, kafka.tokens.issued)
+        watched = (run.data, *(home / name for name in ("events", "lake", "spark", "tmp")))
         with workload(kafka), FolderWatch(search, watched), run:
-            yield Live(kafka, run, receiver, search, ui_port)
+            yield Live(kafka, run, receiver, search, (first, second))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -213,15 +218,20 @@ def every_path(client: Client) -> Iterator[str]:
                 yield path.format(**values)
 
 
-def spark_pages(client: Client) -> Iterator[str]:
-    """The pages of Spark's UI, and what its REST API tells."""
+def spark_pages(client: Client, plan: str) -> Iterator[str]:
+    """The pages of a UI of Spark, and what its REST API tells; some query has a plan with these words."""
     [application] = client.json("/api/v1/applications")
     api = f"/api/v1/applications/{application['id']}"
-    yield from ("/environment/", "/jobs/", "/stages/", "/SQL/", "/executors/", f"{api}/environment", f"{api}/jobs")
-    queries = client.json(f"{api}/sql?details=true&planDescription=true&length=20")
-    assert any("MapInArrow" in query["planDescription"] for query in queries), "the plans of cycles"
-    yield f"{api}/sql?details=true&planDescription=true&length=20"
+    yield from ("/environment/", "/jobs/", "/stages/", "/storage/", "/SQL/", "/executors/")
+    yield from (f"{api}/{each}" for each in ("environment", "jobs", "stages", "storage/rdd", "allexecutors"))
+    sql = f"{api}/sql?details=true&planDescription=true&length=50"
+    queries = client.json(sql)
+    assert any(plan in query["planDescription"] for query in queries), f"the plan of a query has {plan}"
+    yield sql
     yield from (f"/SQL/execution/?id={query['id']}" for query in queries)
+    jobs = client.json(f"{api}/jobs")[:50]
+    yield from (f"/jobs/job/?id={job['jobId']}" for job in jobs)
+    yield from (f"/stages/stage/?id={stage}&attempt=0" for job in jobs[:5] for stage in job["stageIds"])
 
 
 def test_no_secret_is_anywhere(live: Live) -> None:
@@ -233,17 +243,20 @@ def test_no_secret_is_anywhere(live: Live) -> None:
         search.search(path, client.ask(path).body)
         asked += 1
     assert asked > 60
-    spark = Client(f"http://127.0.0.1:{live.ui_port}")
-    for page in spark_pages(spark):
-        search.search(f"Spark's {page}", spark.ask(page).body)
+    wait_for(lambda: live.sinks()["lake"]["delivered"], "the lake has been written")
+    # The lake reads commits from brokers itself.
+    for port, plan in zip(live.ui_ports, ("MapInArrow", "kafka"), strict=True):
+        spark = Client(f"http://127.0.0.1:{port}")
+        for page in spark_pages(spark, plan):
+            search.search(f"{page} of Spark at {port}", spark.ask(page).body)
     search.search_processes(live.run.processes(), {VARIABLE: PLAIN})
     search.search("the log", live.run.log.encode())
-    logged = [file.read_bytes() for file in live.events.rglob("*") if file.is_file()]
+    logged = [file.read_bytes() for file in (live.run.home / "events").rglob("*") if file.is_file()]
+    # That of the lake is compressed, and is written in blocks of some size.
+    logged += [part for content in logged for _, part in unpacked(content)]
     assert any(b"SparkListenerSQLExecutionStart" in content for content in logged)
-    tokens = SecretSearch({"a token": {token.rpartition(".")[2].encode() for token in live.kafka.tokens.issued}})
-    for folder in (live.run.data, live.events, live.run.home / "spark", live.run.home / "tmp"):
-        tokens.search_folder(folder)
-    tokens.search("the log", live.run.log.encode())
     assert live.kafka.tokens.issued
     assert search.looked_at > 500
-    assert not search.found | tokens.found
+    assert search.unpacked["parquet"] > 100
+    assert search.unpacked["arrow"] > 100
+    assert not search.found

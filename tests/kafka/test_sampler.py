@@ -25,7 +25,7 @@ from warren.demo.broker import Kafka
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.sampler import ClusterSamplers
-from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, SamplingTarget
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, SampleQuestions, SamplingTarget
 
 _PATIENCE_S = 60.0
 _UNREACHABLE = "127.0.0.1:1"
@@ -173,7 +173,7 @@ def test_heads_of_verified_tails_end_with_the_data(kafka: Kafka, bench: Workbenc
     with ClusterSamplers([_target(kafka)], processes=1) as samplers:
         sample = _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [6, 3, 8, 4, 0])
         assert sample.verified_tails == ()
-        samplers.verify_tails({"local": [*partitions, ("no-such-topic", 0)]})
+        samplers.ask({"local": SampleQuestions([*partitions, ("no-such-topic", 0)])})
         sample = _sample_until(samplers, lambda s: bool(s.verified_tails))
         # A marker, data to the end, aborted messages, an open transaction that may become data, no messages.
         assert _offsets_of(sample, name)[0] == (ends := [5, 3, 2, 4, 0])
@@ -202,7 +202,7 @@ def test_a_tail_of_a_moving_head_is_known_with_the_second_sample_after_its_reque
         _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [5])
         for head in range(6, 9):
             bench.fill(name, [1])
-            samplers.verify_tails({"local": [(name, 0)]})
+            samplers.ask({"local": SampleQuestions([(name, 0)])})
             assert _offsets_of(_sample(samplers), name)[0] == [head]
             time.sleep(2)
         bench.fill(name, [1])
@@ -219,14 +219,14 @@ def test_a_tail_says_nothing_of_a_topic_that_was_created_again_with_fewer_partit
     partitions = [(topic, partition) for topic in (name, others) for partition in (0, 1)]
     with ClusterSamplers([_target(kafka, topic_refresh_s=3600)], processes=1) as samplers:
         _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == [3, 3])
-        samplers.verify_tails({"local": partitions})
+        samplers.ask({"local": SampleQuestions(partitions)})
         _sample_until(samplers, lambda s: len(s.verified_tails) == 4)
         for topic in (name, others):
             bench.delete_topic(topic)
             bench.create_topic(topic, 1)
             bench.fill(topic, [3])
         _sample_until(samplers, lambda s: _offsets_of(s, name)[0] == _offsets_of(s, others)[0] == [3])
-        samplers.verify_tails({"local": partitions})
+        samplers.ask({"local": SampleQuestions(partitions)})
         sample = _sample(samplers)
         assert (sample.error, set(sample.verified_tails) - {(name, 0, 3), (others, 0, 3)}) == (None, set())
 

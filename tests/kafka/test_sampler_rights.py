@@ -1,44 +1,92 @@
 """Samples of a real cluster with ACLs, whose topics Warren may no longer see."""
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.config.written import loaded
 from tests.kit.kafka import commit
-from tests.kit.rights import Right, documented_rights
+from tests.kit.rights import Right
 from tests.kit.secured import SCRAM, USERS, SecuredKafka
 from tests.kit.secured_sections import secured_sections
 from tests.kit.warrens import to_toml, wait_for
 from warren.demo.workload.topics import create_topics
 from warren.kafka.sampler import ClusterSamplers
-from warren.kafka.samples import ClusterSample, SamplingTarget
+from warren.kafka.samples import ClusterSample, SampleQuestions, SamplingTarget
 
 USER = USERS[SCRAM]
+TOPICS = ("orders", "payments", "points")
+Asked = Callable[[Sequence[str]], ClusterSample]
 
 
-def test_topics_that_may_no_longer_be_seen_are_not_deleted(tmp_path: Path) -> None:
-    with SecuredKafka(tmp_path / "kafka") as kafka:
-        kafka.grant(USER, documented_rights("To watch a cluster"))
-        create_topics(kafka.bootstrap, {"orders": 1, "payments": 1})
+def describe(topic: str) -> Right:
+    return Right("Describe", "topic", topic)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """Topics that Warren may see, each by a right of its own, one of them written by Warren."""
+    with SecuredKafka(tmp_path_factory.mktemp("kafka")) as kafka:
+        kafka.grant(USER, [Right("Read", "topic", "__consumer_offsets"), *map(describe, TOPICS)])
+        create_topics(kafka.bootstrap, dict.fromkeys(TOPICS, 1))
         commit(kafka.bootstrap, "billing", "orders", {0: 0})
-        config = loaded(tmp_path, to_toml(secured_sections(kafka, {"main": SCRAM})))
-        connection = config.connection_of(config.clusters["main"])
-        target = SamplingTarget("main", connection, topic_refresh_s=0.2)
-        with ClusterSamplers([target], processes=1) as samplers:
+        yield kafka
 
-            def sample() -> ClusterSample:
-                return samplers.sample(10.0)["main"]
 
-            def topics() -> set[str]:
-                return {topic.name for topic in sample().topics}
+@pytest.fixture
+def asked(tmp_path: Path, kafka: SecuredKafka) -> Iterator[Callable[[Sequence[str]], ClusterSample]]:
+    """Samples, each asked for topics that the requester misses."""
+    config = loaded(tmp_path, to_toml(secured_sections(kafka, {"main": SCRAM})))
+    connection = config.connection_of(config.clusters["main"])
+    target = SamplingTarget("main", connection, topic_refresh_s=0.2, own_topics=frozenset({"points"}))
+    with ClusterSamplers([target], processes=1) as samplers:
 
-            wait_for(lambda: {"orders", "payments"} <= topics(), "the topics are seen")
-            kafka.revoke(USER, [Right("Describe", "topic")])
-            hidden = "Warren may not see the topic orders (and 1 others): grant Describe on it to Warren's user"
-            wait_for(lambda: sample().error == hidden, f"the right is named: {sample().error}")
-            assert sample().error == hidden, "every sample says so, not only the first"
-            kafka.grant(USER, [Right("Describe", "topic")])
-            wait_for(lambda: sample().error is None, "it recovers by itself")
-            admin = kafka.admin()
-            admin.delete_topics(["payments"])["payments"].result(30)
-            wait_for(lambda: "payments" not in topics(), "a topic that is deleted is gone")
-            assert sample().error is None
+        def asked(missing: Sequence[str]) -> ClusterSample:
+            samplers.ask({"main": SampleQuestions(missing_topics=missing)})
+            return samplers.sample(10.0)["main"]
+
+        wait_for(lambda: set(TOPICS) <= names(asked(())), "the topics are seen")
+        yield asked
+
+
+def names(sample: ClusterSample) -> set[str]:
+    return {topic.name for topic in sample.topics}
+
+
+def test_a_topic_that_may_no_longer_be_seen_is_hidden_and_the_others_go_on(kafka: SecuredKafka, asked: Asked) -> None:
+    kafka.revoke(USER, [describe("orders")])
+    wait_for(lambda: "orders" not in names(asked(())), "it is not listed")
+    sample = asked(["orders", "payments", "never-was"])
+    assert (sample.error, sample.hidden_topics) == (None, ("orders", "never-was")), "nobody says whether they exist"
+    assert sample.heads.size == sum(topic.partitions for topic in sample.topics)
+    assert {"payments", "points"} <= names(sample)
+    kafka.grant(USER, [describe("orders")])
+    wait_for(lambda: "orders" in names(asked(["orders"])), "it is seen again")
+    assert asked(["orders"]).hidden_topics == ()
+
+
+def test_without_a_right_on_any_topic_but_its_own_warren_names_it_in_every_sample(
+    kafka: SecuredKafka, asked: Asked
+) -> None:
+    kafka.revoke(USER, [describe("orders"), describe("payments")])
+    hidden = "Warren is not allowed to see the topic orders and 1 other: grant Describe on them to Warren's user"
+    wait_for(lambda: asked(["orders", "payments"]).error == hidden, "the right is named")
+    for _ in range(5):
+        assert asked(["orders", "payments"]).error == hidden
+    kafka.grant(USER, [describe("orders")])
+    wait_for(lambda: asked(["orders", "payments"]).error is None, "it goes on by itself")
+    assert asked(["orders", "payments"]).hidden_topics == ("payments",)
+    kafka.grant(USER, [describe("payments")])
+    wait_for(lambda: "payments" in names(asked(["payments"])), "all topics are seen again")
+
+
+def test_a_topic_that_is_deleted_is_absent(kafka: SecuredKafka, asked: Asked) -> None:
+    create_topics(kafka.bootstrap, {"short-lived": 1})
+    kafka.grant(USER, [describe("short-lived")])
+    wait_for(lambda: "short-lived" in names(asked(())), "it is seen")
+    assert asked(["short-lived"]).absent_topics == ()
+    admin = kafka.admin()
+    admin.delete_topics(["short-lived"])["short-lived"].result(30)
+    wait_for(lambda: "short-lived" not in names(asked(())), "it is not listed")
+    assert asked(["short-lived"]).absent_topics == ("short-lived",)

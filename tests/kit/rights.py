@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-_DOCS = Path(__file__).parents[2] / "docs" / "rights.md"
+DOCS = Path(__file__).parents[2] / "docs" / "rights.md"
 _CLUSTER_NAME = "kafka-cluster"
 _RESOURCES = {
     "cluster": ResourceType.BROKER,  # confluent-kafka's name for it
@@ -21,22 +21,29 @@ _RESOURCES = {
 
 @dataclass(frozen=True, order=True)
 class Right:
-    """One operation on one resource, in the words of `kafka-acls.sh`: `Describe`, `topic`, `*`."""
+    """One operation on one resource, in the words of `kafka-acls.sh`: `Describe`, `topic`, `*`.
+
+    One that `is_denied` is an ACL as well, which outweighs all that allow it.
+    """
 
     operation: str
     resource: str
     name: str = "*"
+    is_denied: bool = False
 
     def __str__(self) -> str:
         return f"{self.operation} {self.resource} {self.name}"
 
     def to_acl(self, user: str) -> AclBinding:
         """The ACL that gives it to a user, whose name is literal, `*` for any."""
-        return AclBinding(*self._pattern(), f"User:{user}", "*", self._operation(), AclPermissionType.ALLOW)
+        return AclBinding(*self._pattern(), f"User:{user}", "*", self._operation(), self._permission())
 
     def to_filter(self, user: str) -> AclBindingFilter:
         """What finds that ACL."""
-        return AclBindingFilter(*self._pattern(), f"User:{user}", "*", self._operation(), AclPermissionType.ALLOW)
+        return AclBindingFilter(*self._pattern(), f"User:{user}", "*", self._operation(), self._permission())
+
+    def _permission(self) -> AclPermissionType:
+        return AclPermissionType.DENY if self.is_denied else AclPermissionType.ALLOW
 
     def _pattern(self) -> tuple[ResourceType, str, ResourcePatternType]:
         name = _CLUSTER_NAME if self.resource == "cluster" else self.name
@@ -49,7 +56,7 @@ class Right:
 
 def documented_rights(heading: str, **names: str) -> list[Right]:
     """The rights that a section of the docs lists, with names in place of its placeholders: `NAME`, `TOPIC`."""
-    section = _DOCS.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    section = DOCS.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| `([\w-]+)` \| `(\S+)` \|", section, re.MULTILINE)
     assert rows, f"docs/rights.md has no rights for: {heading}"
     placeholders = re.compile("|".join(names) or "$.")

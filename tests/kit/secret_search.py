@@ -6,11 +6,13 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from tests.kit.certificates import Certificate
+from tests.kit.unpack import unpacked
 
 LOOK_S = 0.2
 _MIN_PIECE = 10
@@ -34,6 +36,13 @@ def pieces_of_text(secret: str) -> set[bytes]:
     return pieces
 
 
+def pieces_of_token(token: str) -> set[bytes]:
+    """What shows a signed token: its signature, the only part that is secret."""
+    signature = token.rpartition(".")[2]
+    longest = max(re.findall(r"[A-Za-z0-9]+", signature), key=len)
+    return {longest.encode(), *(piece for piece in pieces_of_text(signature) if len(piece) > len(signature))}
+
+
 def pieces_of_key(certificate: Certificate) -> set[bytes]:
     """What shows a private key: the lines of its PEM, which are the same in one line, and its bytes."""
     lines = [line for line in certificate.key.splitlines() if line and not line.startswith(b"-----")]
@@ -41,20 +50,42 @@ def pieces_of_key(certificate: Certificate) -> set[bytes]:
 
 
 class SecretSearch:
-    """Everything that was found so far; `secrets` are the pieces of each secret by its name."""
+    """Everything that was found so far; `secrets` are the pieces of each secret by its name.
 
-    def __init__(self, secrets: Mapping[str, Iterable[bytes]]) -> None:
+    `tokens` are secrets too, and get more while the search goes on.
+    """
+
+    def __init__(self, secrets: Mapping[str, Iterable[bytes]], tokens: Sequence[str] = ()) -> None:
         self._pieces = [(name, piece) for name, pieces in secrets.items() for piece in pieces]
+        self._tokens = tokens
+        self._known_tokens = 0
+        self._lock = threading.Lock()
         self._seen: set[tuple[str, int, int]] = set()
         self.found: set[str] = set()
         """Which secret was found, and where."""
         self.looked_at = 0
         """How many files, answers and others were searched."""
+        self.unpacked: Counter[str] = Counter()
+        """How many parts of compressed files were searched, by format."""
 
     def search(self, where: str, content: bytes, besides: Iterable[str] = ()) -> None:
-        """Look for all secrets but some."""
+        """Look for all secrets but some, also in what is compressed."""
         self.looked_at += 1
-        self.found |= {f"{name} in {where}" for name, piece in self._pieces if name not in besides and piece in content}
+        self._search(where, content, besides)
+        for kind, part in unpacked(content):
+            self.unpacked[kind] += 1
+            self._search(f"{where} ({kind})", part, besides)
+
+    def _search(self, where: str, content: bytes, besides: Iterable[str]) -> None:
+        with self._lock:
+            self._add_tokens()
+            pieces = list(self._pieces)
+        self.found |= {f"{name} in {where}" for name, piece in pieces if name not in besides and piece in content}
+
+    def _add_tokens(self) -> None:
+        new = self._tokens[self._known_tokens :]
+        self._known_tokens += len(new)
+        self._pieces += [("a token", piece) for token in new for piece in pieces_of_token(token)]
 
     def search_folder(self, folder: Path) -> None:
         """Look into every file below a folder that is new or has changed."""

@@ -75,8 +75,10 @@ def _value(value: object) -> str:
 
 
 def _outer_environment() -> dict[str, str]:
-    """This process's environment, less what a Warren that ran in this process has left in it."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("WARREN_", "SPARK_", "PYSPARK_"))}
+    """This process's environment, less what a Warren or a session that ran in this process has left in it."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("WARREN_", "SPARK_LOCAL", "PYSPARK_"))
+    }
 
 
 class WarrenRun:

@@ -151,6 +151,7 @@ def test_the_leader_notifies_and_when_it_dies_the_other_continues(
     two = two_warrens(parts, tmp_path, kafka, zookeeper_lock(zookeeper) if kind == "zookeeper" else by_kafka)
     first = two.leader()
     wait_for(lambda: two.state(two.other(first)) == ("standby", "another Warren notifies"), "the other waits", 20)
+    assert not any("cannot notify" in warren.log for warren in two.warrens), "all is well: nothing is an error"
     two.publish("g")
     two.wait_sent("open")
     # A leader that dies before it has recorded a notification as sent leaves it to the next one, which sends it again.

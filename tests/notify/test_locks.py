@@ -17,6 +17,7 @@ from warren.config.kafka import Connection
 from warren.config.notifiers import ZooKeeper
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import admin
+from warren.notify import locks
 from warren.notify.locks import KafkaLock, ZooKeeperLock
 
 
@@ -117,9 +118,12 @@ def test_a_waiting_lock_can_be_closed(zookeeper: ZooKeeperServer) -> None:
     assert not second.is_held()
 
 
-def test_without_a_server_it_reports_an_error_and_can_be_closed() -> None:
+def test_without_a_server_it_reports_an_error_after_a_while_and_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "FIRST_ANSWER_S", 2.0)
     lock = ZooKeeperLock(ZooKeeper(("127.0.0.1:1",), 2))
     try:
+        assert lock.is_starting
+        wait_for(lambda: not lock.is_starting, "it has waited long enough", 20)
         assert not lock.is_held()
         assert lock.error == "ZooKeeper at 127.0.0.1:1 cannot be reached"
     finally:

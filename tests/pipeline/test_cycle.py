@@ -18,7 +18,7 @@ from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.pipeline import Storage
 from warren.domain.clock_skew import MAX_COMMIT_DELAY_MS
 from warren.errors import Fenced
-from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, Topic
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, PartitionEnds, SampleQuestions, Topic
 from warren.pipeline import cycle
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import ClusterRead
@@ -33,6 +33,7 @@ from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.requests import RequestKind, RequestQueue
 from warren.snapshot.store import Store
 
+NOT_SEEN = "c: the lag of some topics is unknown: Warren is not allowed to see the topic t: grant Describe on it"
 LATE = NOW + 1 + MAX_COMMIT_DELAY_MS
 
 
@@ -46,6 +47,7 @@ class Stage(InProcess):
         self.levels: list[str] = []
         self.error: str | None = None
         self.topics: tuple[Topic, ...] = (Topic("t", "t", 1),)
+        self.hidden_topics: tuple[str, ...] = ()
         self.group_checks: GroupChecks | None = None
         self.held_partitions: HeldPartitions | None = None
         self.held_records = 0
@@ -59,8 +61,9 @@ class Stage(InProcess):
 
     def start(self) -> None:
         """A new process on the same directory."""
+        self.questions: dict[str, SampleQuestions] = {}
         self.cycles = Cycles(
-            self.config, self, Store(self.root), self._look, lambda _: self.seeds,
+            self.config, self, Store(self.root), self._look, lambda _: self.seeds, self.questions.update,
             clock=lambda: ClockReading(self.now_ms, self.now_ms, "boot"), on_level=self._on_level,
             group_checks=self.group_checks, held_partitions=self.held_partitions,
         )  # fmt: skip
@@ -74,10 +77,14 @@ class Stage(InProcess):
         if self.error:
             return {"c": ClusterSample("c", error=self.error)}
         ends = {"__consumer_offsets": {0: PartitionEnds(0, self.end, self.end + self.held_records)}}
+        missing = self.questions.pop("c", SampleQuestions()).missing_topics
+        hidden = [name for name in missing if name in self.hidden_topics]
+        absent = [name for name in missing if name not in [*hidden, *(topic.name for topic in self.topics)]]
         heads, log_starts = np.full(len(self.topics), 100), np.zeros(len(self.topics), np.int64)
         return {"c": ClusterSample("c", None, (self.now_ms, self.now_ms), ends, {"__consumer_offsets": "id"},
                                    (self.now_ms, self.now_ms), self.topics, heads, log_starts,
-                                   topics_at_ms=self.now_ms)}  # fmt: skip
+                                   topics_at_ms=self.now_ms, hidden_topics=tuple(hidden),
+                                   absent_topics=tuple(absent))}  # fmt: skip
 
     def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
         commits = commits_table(self._commits if any(read.ranges for read in reads) else [])
@@ -155,6 +162,30 @@ def test_a_topic_that_one_list_lacks_keeps_its_windows(stage: Stage, is_restarte
     stage.cycle(NOW + 100_000)
     stage.cycle(NOW + 100_000 + TOPIC_GRACE_MS)
     assert stage.windows() == {}, "two lists agree"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_topic_that_warren_may_not_see_keeps_its_windows_and_the_cluster_says_so(
+    stage: Stage, caplog: pytest.LogCaptureFixture, is_restarted: bool
+) -> None:
+    topics = stage.topics = (*stage.topics, Topic("u", "u", 1))
+    stage.cycle(NOW, ("g", NOW))
+    stage.topics, stage.hidden_topics = (topics[1],), ("t",)
+    for n in range(1, 5):
+        if is_restarted and n > 2:
+            stage.start()
+        found = stage.cycle(NOW + n * 10_000, ("g", NOW + n * 10_000)).clusters["c"]
+        assert (found.is_judged, found.error, len(stage.windows()["g"])) == (True, None, n + 1)
+        assert found.hidden_topics == (0 if n == 1 or (is_restarted and n > 2) else 1), "asked after a sample lacked it"
+    assert NOT_SEEN in caplog.text
+    stage.topics, stage.hidden_topics = topics, ()
+    found = stage.cycle(NOW + 60_000).clusters["c"]
+    assert (found.hidden_topics, found.missing_right) == (0, None)
+    assert list(stage.windows()) == ["g"]
+    stage.topics = (topics[1],)
+    stage.cycle(NOW + 70_000)
+    stage.cycle(NOW + 80_000)
+    assert stage.windows() == {}, "one that can be seen and is deleted is gone"
 
 
 def test_a_topic_of_another_id_takes_the_windows_at_once_also_after_it_was_missing(stage: Stage) -> None:

@@ -31,7 +31,7 @@ from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.store import KINDS, Store
 
 CLUSTERS = ("a", "b", "c")
-SEED = to_table(COMMITTED, [["silent"], ["t"], [0], [7]])
+SEED = to_table(COMMITTED, [("silent", "t", 0, 7)])
 DONE = threading.Event()
 DONE.set()
 

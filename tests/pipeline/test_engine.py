@@ -1,4 +1,4 @@
-"""Cycles on a real Spark and Kafka, of which one cluster cannot be read."""
+"""Cycles on a real Spark and Kafka, of which one cluster cannot be read, and one cannot be decoded."""
 
 import time
 from collections.abc import Mapping
@@ -23,6 +23,8 @@ from warren.spark.supervised import SupervisedSpark
 
 TOPIC, GROUP = "engine", "engine-group"
 NO_SUCH_PARTITION = 999
+UNDECODABLE = "("
+"""A filter of groups, unchecked, with which the records of a cluster cannot be decoded."""
 
 
 def with_no_such_partition(samples: Mapping[str, ClusterSample]) -> dict[str, ClusterSample]:
@@ -33,14 +35,15 @@ def with_no_such_partition(samples: Mapping[str, ClusterSample]) -> dict[str, Cl
 
 
 @pytest.mark.timeout(300)
-def test_a_cluster_that_cannot_be_read_is_left_out_and_the_others_are_published(
+def test_clusters_that_cannot_be_read_or_decoded_are_left_out_and_the_others_are_published(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
     create_topics(kafka.bootstrap, {TOPIC: 1})
-    servers, names = (kafka.bootstrap,), ("bad", "good", "well")
+    servers, names = (kafka.bootstrap,), ("bad", "good", "odd", "well")
+    groups = {**dict.fromkeys(names, f"^{GROUP}$"), "odd": UNDECODABLE}
     config = Config(
         {name: Cluster(name, servers) for name in names},
-        {name: Consumer(name, name, servers, group_allowlist=f"^{GROUP}$") for name in names},
+        {name: Consumer(name, name, servers, group_allowlist=groups[name]) for name in names},
         pipeline=Pipeline(buckets=2),
     )
     with ClusterSamplers(targets(config), 1) as samplers:
@@ -51,14 +54,15 @@ def test_a_cluster_that_cannot_be_read_is_left_out_and_the_others_are_published(
             lambda: with_no_such_partition(samplers.sample(30.0)),
             lambda cluster: samplers.committed(cluster, 30.0),
         )
-        error, offset, deadline = None, 0, time.monotonic() + 120
-        while error is None and time.monotonic() < deadline:
+        errors: dict[str, str | None] = {}
+        offset, deadline = 0, time.monotonic() + 120
+        while not (errors.get("bad") and errors.get("odd")) and time.monotonic() < deadline:
             offset += 1
             commit(kafka.bootstrap, GROUP, TOPIC, {0: offset})
             manifest = cycles.run_once()
             rows = newest_snapshot(tmp_path).partitions().to_pylist()
             assert {row["cluster"]: row["offsets"][-1] for row in rows} == {"good": offset, "well": offset}
-            assert manifest.unknown_clusters() == ["bad"]
-            error = manifest.clusters["bad"].error
-        assert error is not None
-        assert error.startswith("its offsets topic could not be read: "), error
+            assert manifest.unknown_clusters() == ["bad", "odd"]
+            errors |= {name: state.error for name, state in manifest.clusters.items() if state.error}
+        assert str(errors.get("bad")).startswith("its offsets topic could not be read: "), errors
+        assert str(errors.get("odd")).startswith("its records cannot be decoded: "), errors

@@ -172,7 +172,7 @@ def test_seeds_and_owned_partitions_go_with_their_group(tmp_path: Path) -> None:
 def test_a_silent_group_that_is_known_by_its_seed_goes(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.config = replace(stage.config, consumers={"c": Consumer("c", "c", ("a:1",), start_latest=True)})
-    stage.seeds = to_table(COMMITTED, [["g", "h"], ["t", "t"], [0, 0], [5, 5]])
+    stage.seeds = to_table(COMMITTED, [("g", "t", 0, 5), ("h", "t", 0, 5)])
     brokers = Brokers(stage)
     brokers.listed = ["h"]
     stage.cycle(NOW)

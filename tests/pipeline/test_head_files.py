@@ -100,16 +100,22 @@ def test_a_topic_is_kept_until_lists_lack_it_for_a_while(store: Store) -> None:
     files.published()
 
     def at(at_ms: int, now: list[Topic], heads: list[int]) -> tuple[tuple[Topic, ...], list[int], list[int]]:
-        kept = files.keep_missing_topics(replace(sample("one", now, heads), topics_at_ms=at_ms))
+        taken = replace(sample("one", now, heads), topics_at_ms=at_ms, absent_topics=absent)
+        kept = files.keep_missing_topics(taken)
         return kept.topics, kept.heads.tolist(), kept.log_starts.tolist()
 
     all_three = tuple(topics)
+    absent: tuple[str, ...] = ("b", "c")
     lacks_b = ([topics[0], topics[2]], [11, 41])
     with_b = (all_three, [11, UNKNOWN, UNKNOWN, 41], [1, UNKNOWN, UNKNOWN, 4])
     assert at(1_000, *lacks_b) == at(1_000 + TOPIC_GRACE_MS - 1, *lacks_b) == with_b, "one list, or two too close"
     assert at(7_000, topics, [11, 21, 31, 41]) == (all_three, [11, 21, 31, 41], [1, 2, 3, 4]), "it is back"
     assert at(8_000, *lacks_b) == with_b, "and counts from its next absence"
     assert at(9_000, [], []) == (all_three, [UNKNOWN] * 4, [UNKNOWN] * 4)
+    absent = ("c",)
+    assert at(8_000 + TOPIC_GRACE_MS, *lacks_b) == with_b, "nobody said that it does not exist"
+    assert files.missing_topics() == {"one": ["b"]}
+    absent = ("b",)
     assert at(8_000 + TOPIC_GRACE_MS, *lacks_b) == (tuple(lacks_b[0]), [11, 41], [1, 4])
     again = [topics[0], Topic("b", "9", 1), topics[2]]
     assert at(99_000, again, [11, 1, 41]) == (tuple(again), [11, 1, 41], [1, 0, 4]), "another topic is not that one"

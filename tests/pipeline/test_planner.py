@@ -202,9 +202,9 @@ def test_the_plan_carries_the_limits_and_filters_of_the_configuration(tmp_path: 
 
 def test_the_driver_calls_every_bucket_and_sends_owners_and_seeds_to_theirs(tmp_path: Path) -> None:
     made = plan(tmp_path, slots=(5, 6, 7))
-    owners = to_table(OWNERS, [["g"], ["t"], [3], ["/10.0.0.1"], ["client"]])
+    owners = to_table(OWNERS, [("g", "t", 3, "/10.0.0.1", "client")])
     seen = {"local": sample("local", owners=owners, consumer_groups=("g", "empty"), heads=np.zeros(0, np.int64))}
-    seeds = {"local": to_table(COMMITTED, [["silent"], ["t"], [0], [42]])}
+    seeds = {"local": to_table(COMMITTED, [("silent", "t", 0, 42)])}
     batches = driver_tables(made, seen, seeds, {})
     calls = batches.filter(pc.equal(batches["kind"], int(TableKind.NONE)))
     assert (calls["slot"].to_pylist(), calls["bucket"].to_pylist()) == ([5, 6, 7], [0, 1, 2])

@@ -20,13 +20,15 @@ class Brokers:
         self.held: dict[str, threading.Event] = {}
         self.asked: list[tuple[str, float]] = []
         self.delay_s = dict.fromkeys(CLUSTERS, 0.0)
+        self.failing: set[str] = set()
 
     def sample(self, cluster: str) -> ClusterSample:
         self.asked.append((cluster, time.monotonic()))
         time.sleep(self.delay_s[cluster])
         if cluster in self.held:
             self.held[cluster].wait(30)
-        return ClusterSample(cluster, topics_at_ms=len(self.asked))
+        error = "refused" if cluster in self.failing else None
+        return ClusterSample(cluster, error, topics_at_ms=len(self.asked))
 
 
 @pytest.fixture
@@ -61,6 +63,14 @@ def test_a_cluster_that_does_not_answer_is_late_and_nobody_waits_for_it_again(
     while late(prefetch.take()):
         assert time.monotonic() < deadline
     assert late(prefetch.take()) == []
+
+
+def test_clusters_that_fail_at_once_do_not_make_the_others_late(brokers: Brokers, prefetch: SamplePrefetch) -> None:
+    brokers.failing = {"a", "b"}
+    brokers.delay_s["c"] = 1.5
+    assert late(prefetch.take()) == []
+    brokers.failing = {"a"}
+    assert late(prefetch.take()) == ["c"], "one that answers sets the pace"
 
 
 def test_the_only_cluster_is_waited_for(brokers: Brokers) -> None:

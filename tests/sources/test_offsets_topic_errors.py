@@ -18,6 +18,7 @@ from warren.config.secrets import Secret
 from warren.config.security import Tls
 from warren.errors import ClusterError
 from warren.kafka.admin import Admin
+from warren.kafka.client_errors import missing_right
 from warren.kafka.options import to_librdkafka
 from warren.pipeline.spark_read import root_cause
 from warren.sources.offsets_topic import OffsetRange, read_commits
@@ -31,10 +32,10 @@ ConnectionTo = Callable[[str], Connection]
 def by_librdkafka(connection: Connection) -> str:
     """The error of the admin client, "" if there is none."""
     try:
-        Admin(to_librdkafka(connection)).describe_topics([OFFSETS_TOPIC], time.monotonic() + 5, needed_right="Read")
+        described = Admin(to_librdkafka(connection)).describe_topics([OFFSETS_TOPIC], time.monotonic() + 5)
     except ClusterError as error:
         return str(error)
-    return ""
+    return missing_right("Read", described.hidden) if described.hidden else ""
 
 
 def by_java(spark: SparkSession, connection: Connection) -> str:
@@ -69,17 +70,17 @@ def changed(case: str, connection_to: ConnectionTo, secured: SecuredKafka, other
 
 
 CASES = {
-    "password": "refuses the user name or the password",
-    "user": "refuses the user name or the password",
+    "password": "rejects the user name or the password",
+    "user": "rejects the user name or the password",
     "mechanism": "does not offer this SASL mechanism",
     "no sasl": "closes the connection",
-    "sasl where there is none": "does not ask for SASL",
-    "authority": "no authority that is trusted",
+    "sasl where there is none": "does not expect SASL",
+    "authority": "an authority that Warren does not trust",
     "no tls": "speaks TLS on this port",
     "tls on an open port": "does not speak TLS on this port",
-    "no certificate": "Warren's own certificate, or asks for one",
-    "client secret": "no token could be had",
-    "authority of the token endpoint": "no token could be had",
+    "no certificate": "Warren's client certificate, or requires one",
+    "client secret": "the token endpoint gives no token",
+    "authority of the token endpoint": "the token endpoint gives no token",
 }
 # Java's client waits until its timeout where the broker only closes the connection; the samples tell why.
 SILENT_IN_JAVA = ("no sasl", "no tls", "tls on an open port")
@@ -140,7 +141,7 @@ def test_a_right_that_is_missing_is_named(
     read, describe = Right("Read", "topic", OFFSETS_TOPIC), Right("Describe", "topic")
     secured.revoke(user, [read])
     try:
-        words = f"Warren may not read the topic {OFFSETS_TOPIC}: grant Read"
+        words = f"Warren is not allowed to read the topic {OFFSETS_TOPIC}: grant Read"
         wait_for(lambda: words in by_java(spark, scram), words, 60)
         assert by_librdkafka(scram) == "", "it may still describe the topic"
         secured.revoke(user, [describe])

@@ -30,7 +30,7 @@ ConnectionTo = Callable[[str], Connection]
 
 def offsets_by_librdkafka(connection: Connection) -> dict[int, OffsetRange]:
     admin, deadline = Admin(to_librdkafka(connection)), time.monotonic() + 30
-    partitions = len(admin.describe_topics([OFFSETS_TOPIC], deadline)[OFFSETS_TOPIC].leaders)
+    partitions = len(admin.describe_topics([OFFSETS_TOPIC], deadline).topics[OFFSETS_TOPIC].leaders)
     starts, ends = (
         to_offsets(request, admin.list_offsets(request, READ_UNCOMMITTED, deadline), deadline).tolist()
         for request in (
@@ -96,4 +96,4 @@ def test_a_token_of_ones_own_opens_the_brokers_to_librdkafka(
     heads = {(OFFSETS_TOPIC, partition): found.end for partition, found in ranges.items() if found.end}
     options = {**to_librdkafka(connection), "group.id": "tails", "enable.partition.eof": True}
     with closing(Consumer(options)) as consumer:
-        assert all(tail.is_read for tail in read_tails(consumer, heads, time.monotonic() + 30).values())
+        assert all(tail.is_read for tail in read_tails(consumer, heads, time.monotonic() + 30)[0].values())

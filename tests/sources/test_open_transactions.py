@@ -25,7 +25,7 @@ HOSTILE = f"{UNIQUE} <b>\n\u202e\"'${{x}} \N{PILE OF POO}"
 def held_back(bootstrap: str) -> dict[Partition, int]:
     """The last stable offsets of the offsets partitions that open transactions hold back."""
     admin, deadline = Admin({"bootstrap.servers": bootstrap}), time.monotonic() + 30
-    partitions = range(admin.describe_topics([OFFSETS_TOPIC], deadline)[OFFSETS_TOPIC].leaders.size)
+    partitions = range(admin.describe_topics([OFFSETS_TOPIC], deadline).topics[OFFSETS_TOPIC].leaders.size)
     request = [TopicPartition(OFFSETS_TOPIC, partition, LATEST) for partition in partitions]
     stable_ends, ends = (
         to_offsets(request, admin.list_offsets(request, isolation, deadline), deadline).tolist()

@@ -27,7 +27,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     town = Town(tmp_path_factory.mktemp("metrics")).grow()
     town.hold_back("stalled", since_ms=town.now_ms - 90_000)
     source = Source("x", {0: Position(100, 150, 170), 1: Position(7, 7, 7)})
-    counts = {"groups_by_status": {"OK": 13, "ERR": 1}, "totallag": 5, "implausible_commits": 8}
+    counts = {"groups_by_status": {"OK": 13, "ERR": 1}, "totallag": 5, "implausible_commits": 8, "hidden_topics": 2}
     one = cluster_state(sources={"__consumer_offsets": source}, **counts)
     two = cluster_state(unknown_since_ms=town.now_ms, error="gone")
     town.publish(
@@ -141,6 +141,8 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
             series("warren_cluster_groups", 1, cluster="one", status="ERR"),
             series("warren_groups_unknown", 1, cluster="one"),
             series("warren_groups_unknown", 24, cluster="two"),
+            series("warren_hidden_topics", 2, cluster="one"),
+            series("warren_hidden_topics", 0, cluster="two"),
             series("warren_implausible_commits_total", 8, cluster="one"),
             series("warren_implausible_commits_total", 0, cluster="two"),
             series("warren_clock_steps_total", 2),

@@ -75,6 +75,7 @@ function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
           ))}
         </p>
       ) : null}
+      {!cluster.unknown_since && cluster.missing_right && <p class="trouble">{cluster.missing_right}</p>}
       <ul class="counts">
         {GROUP_STATUSES.map((status) => (
           <li key={status} class={cluster.groups[status] ? "" : "is-none"}>

@@ -88,6 +88,15 @@ class Config:
         return self.has_leader_election if class_name is None else class_name == "kafka"
 
     @property
+    def own_topics(self) -> frozenset[str]:
+        """The topics that Warren itself writes."""
+        sinks = [sink for sink in self.sinks.values() if isinstance(sink, KafkaSink)]
+        topics = {topic for sink in sinks for topic in (sink.topic, sink.changes_topic) if topic}
+        shared = {self.incidents.topic} if self.has_replicated_incidents else set()
+        locks = {self.incidents.lock_topic} if self.notifier_lock else set()
+        return frozenset(topics | shared | locks)
+
+    @property
     def listeners(self) -> Mapping[str, HttpServer]:
         """The HTTP servers to start: those of the file, or one on a free port where it has none."""
         return self.http_servers or {"default": HttpServer(":0", name="default")}

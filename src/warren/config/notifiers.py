@@ -121,6 +121,11 @@ class Incidents:
     cluster: Annotated[str | None, v.name_of("cluster")] = None
     topic: Annotated[str, v.TOPIC] = "warren-incidents"
 
+    @property
+    def lock_topic(self) -> str:
+        """The topic of the lock of `[notifier-lock]`."""
+        return f"{self.topic}-lock"
+
 
 @dataclass(frozen=True)
 class NotifierLock:

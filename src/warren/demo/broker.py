@@ -19,7 +19,14 @@ from confluent_kafka.admin import AdminClient
 
 from warren.demo.child_process import ChildProcess, last_lines
 from warren.errors import DemoError
-from warren.java import KAFKA_BROKER, cache_dir, digest, fetch_jars, java_home
+from warren.java import (
+    KAFKA_BROKER,
+    class_archive,
+    class_archive_options,
+    fetch_jars,
+    java_home,
+    store_class_archive,
+)
 
 # Below the ephemeral ports, so that no connection takes the port of a broker that is down.
 _PORTS = range(20_000, 32_000)
@@ -108,8 +115,8 @@ class Kafka:
         if self._process is not None and (self.dir is not None or not _class_archive().exists()):
             self._process.terminate()
             self._process = None
-            with contextlib.suppress(FileNotFoundError):
-                self._new_archive.replace(_class_archive())
+            if self._new_archive.exists():
+                store_class_archive(self._new_archive, _class_archive())
         self.kill()
         if self.dir is None and self._directory != Path():
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -168,9 +175,7 @@ class Kafka:
     def _java(self, *options: str) -> list[str]:
         classpath = os.pathsep.join(str(jar) for jar in fetch_jars(KAFKA_BROKER))
         fast = ["-XX:TieredStopAtLevel=1"] if self.fast_start else []
-        if _class_archive().exists():
-            # With a stale archive the JVM loads the classes from the jars.
-            fast += [f"-XX:SharedArchiveFile={_class_archive()}", "-Xshare:auto", "-Xlog:disable"]
+        fast += class_archive_options(_class_archive())
         return [str(java_home() / "bin" / "java"), "-XX:+UseSerialGC", *fast, *options, "-cp", classpath]
 
     def _format(self) -> None:
@@ -210,8 +215,6 @@ class Kafka:
 def _class_archive() -> Path:
     """The class-data archive with which brokers start in a third of the time.
 
-    The first broker that is stopped gracefully writes it. It is specific to one Java and one set of jars.
+    The first broker that is stopped gracefully writes it.
     """
-    release = java_home() / "release"
-    key = f"{java_home()} {release.read_text() if release.exists() else ''} {fetch_jars(KAFKA_BROKER)[0].parent}"
-    return cache_dir() / "java" / f"kafka-{digest(key)}.jsa"
+    return class_archive("kafka", str(fetch_jars(KAFKA_BROKER)[0].parent))

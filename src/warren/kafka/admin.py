@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from warren.config.kafka import Connection
 from warren.domain.arrays import Codes, Ints
 from warren.domain.windows import UNKNOWN
-from warren.errors import ClusterError, MissingRightError, SecretError
+from warren.errors import ClusterError, SecretError
 from warren.kafka.error_callback import ErrorCallback
 from warren.kafka.options import to_librdkafka
 
@@ -63,6 +63,15 @@ class TopicDescription:
     id: str
     leaders: Codes
     in_sync: tuple[frozenset[int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescriptions:
+    """Topics by name, the names that Warren may not see, whether they exist or not, and those that do not exist."""
+
+    topics: dict[str, TopicDescription]
+    hidden: list[str]
+    absent: list[str]
 
 
 class _Client(AdminClient):
@@ -117,23 +126,21 @@ class Admin:
         except KafkaException as e:
             raise self._to_error(e) from e
 
-    def describe_topics(
-        self, names: Sequence[str], deadline: float, *, needed_right: str | None = None
-    ) -> dict[str, TopicDescription]:
-        """The description of each of these topics that exists and is visible.
-
-        If a right is needed on them, MissingRightError is raised for those that exist perhaps and are not visible.
-        """
+    def describe_topics(self, names: Sequence[str], deadline: float) -> TopicDescriptions:
+        """The description of each of these topics that exists and is visible, and which of the others are neither."""
         futures: dict[str, Future[Any]] = {}
         for batch in batches(names, _MAX_REQUEST_TOPICS):
             futures |= self._client.describe_topics(TopicCollection(batch), request_timeout=_left(deadline))
         self._follow_controller(futures.values(), deadline)
-        if needed_right is not None:
-            _refuse_hidden(futures, needed_right)
         topics = {name: self._result(future, deadline) for name, future in futures.items()}
         self._client.poll(0)
         self._errors.newest = ""
-        return {name: _to_description(topic) for name, topic in topics.items() if topic is not None}
+        errors = {name: _error_code(futures[name]) for name, topic in topics.items() if topic is None}
+        return TopicDescriptions(
+            {name: _to_description(topic) for name, topic in topics.items() if topic is not None},
+            hidden=[name for name, code in errors.items() if code == KafkaError.TOPIC_AUTHORIZATION_FAILED],
+            absent=[name for name, code in errors.items() if code == KafkaError.UNKNOWN_TOPIC_OR_PART],
+        )
 
     def _follow_controller(self, futures: Collection[Future[Any]], deadline: float) -> None:
         """Wait for descriptions; librdkafka waits for a dead controller until a list of topics names another one."""
@@ -240,17 +247,9 @@ def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -
     return np.where(offsets < 0, UNKNOWN, offsets)
 
 
-def _refuse_hidden(described: Mapping[str, Future[Any]], needed_right: str) -> None:
-    """Raise if a right is missing: a topic that may not be seen is not one that does not exist."""
-    errors = {name: future.exception() for name, future in described.items() if future.done()}
-    refused = KafkaError.TOPIC_AUTHORIZATION_FAILED
-    hidden = [name for name, e in errors.items() if isinstance(e, KafkaException) and e.args[0].code() == refused]
-    if hidden:
-        verb = "read" if needed_right == "Read" else "see"
-        others = f" (and {len(hidden) - 1} others)" if len(hidden) > 1 else ""
-        raise MissingRightError(
-            f"Warren may not {verb} the topic {hidden[0]}{others}: grant {needed_right} on it to Warren's user"
-        )
+def _error_code(failed: Future[Any]) -> int:
+    error = failed.exception()
+    return int(error.args[0].code()) if isinstance(error, KafkaException) else KafkaError.UNKNOWN
 
 
 def _left(deadline: float) -> float:

@@ -13,16 +13,17 @@ import pyarrow as pa
 from warren.clock import steady_ms
 from warren.domain.arrays import Ints
 from warren.domain.windows import UNKNOWN
-from warren.errors import ClusterError, MissingRightError
-from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, AdminOf
+from warren.errors import ClusterError
+from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, AdminOf, TopicDescriptions
+from warren.kafka.described_topics import TopicDescriber
 from warren.kafka.samples import (
     COMMITTED,
     NO_OFFSETS,
     OWNERS,
     TOPIC_GRACE_MS,
     ClusterSample,
-    Partition,
     PartitionEnds,
+    SampleQuestions,
     SampleVersions,
     SamplingTarget,
     Topic,
@@ -75,7 +76,8 @@ class ClusterSampler:
     def __init__(self, target: SamplingTarget) -> None:
         self._target = target
         self._client = AdminOf(target.connection)
-        self._tails = Tails(target.connection)
+        self._describer = TopicDescriber(target, self._client)
+        self._tails = Tails(target.cluster, target.connection)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
         self._is_refresh_wanted = threading.Event()
@@ -88,9 +90,7 @@ class ClusterSampler:
         self._delivered_owners = 0
         self._is_closed = False
 
-    def sample(
-        self, deadline: float, known: SampleVersions, unverified_tails: Sequence[Partition] = ()
-    ) -> ClusterSample:
+    def sample(self, deadline: float, known: SampleVersions, questions: SampleQuestions) -> ClusterSample:
         """Fix the ends of the offsets topics, then read all heads; what does not arrive in time is UNKNOWN.
 
         Leaves out what the requester knows by version. Tails are verified in the background, for later samples.
@@ -101,9 +101,14 @@ class ClusterSampler:
         try:
             left_s = deadline - time.monotonic()
             ends_from_ms = steady_ms()
-            topic_ids, ends = self._ends(deadline - (1 - _ENDS_SHARE) * left_s)
+            ends_deadline = deadline - (1 - _ENDS_SHARE) * left_s
+            described = self._describer.describe(questions.missing_topics, ends_deadline)
+            if not described.topics.keys().isdisjoint(questions.missing_topics):
+                self._is_refresh_wanted.set()
+            topic_ids, ends = self._ends(described, ends_deadline)
             ends_at_ms = (ends_from_ms, steady_ms())
             topics = self._wait_for_topics(deadline)
+            self._describer.refuse_without_topics(topics.layout.topics, described)
             heads_from_ms = steady_ms()
             heads = self._heads(topics, deadline)
         except ClusterError as error:
@@ -112,7 +117,7 @@ class ClusterSampler:
             self._is_unavailable.set()
             raise
         heads_at_ms = (heads_from_ms, steady_ms())
-        self._tails.verify(unverified_tails, topics.layout, heads)
+        self._tails.verify(questions.unverified_tails, topics.layout, heads)
         heads, verified_tails = self._tails.apply(topics.layout, heads)
         is_new_layout = topics.version != known.layout
         self._delivered_owners = known.owners
@@ -125,6 +130,8 @@ class ClusterSampler:
             heads_at_ms=heads_at_ms,
             topics_at_ms=topics.checked_at_ms,
             topics=topics.layout.topics if is_new_layout else (),
+            hidden_topics=tuple(described.hidden),
+            absent_topics=tuple(described.absent),
             heads=heads,
             log_starts=topics.log_starts if is_new_layout else NO_OFFSETS,
             verified_tails=verified_tails,
@@ -136,7 +143,7 @@ class ClusterSampler:
     def committed(self, deadline: float) -> pa.Table:
         """The committed offsets of all groups, read through the Admin API."""
         groups = self._client.admin().list_groups(deadline, only_consumer_protocol=False)
-        return _rows_to_table(COMMITTED, self._client.admin().list_committed(groups, deadline))
+        return to_table(COMMITTED, self._client.admin().list_committed(groups, deadline))
 
     def groups(self, deadline: float) -> list[str]:
         """The names of all groups that the brokers list."""
@@ -157,9 +164,7 @@ class ClusterSampler:
             try:
                 recheck_at = started + _RECHECK_S if self._refresh(is_due) else math.inf
             except Exception as error:  # noqa: BLE001 - the next refresh may succeed
-                if isinstance(error, MissingRightError) or (
-                    self._unavailable_reason and isinstance(error, ClusterError)
-                ):
+                if self._unavailable_reason and isinstance(error, ClusterError):
                     self._unavailable_reason = str(error)
                 level = logging.DEBUG if isinstance(error, ClusterError) else logging.ERROR
                 _log.log(level, "cluster %s: refresh of topics: %s", self._target.cluster, error, exc_info=True)
@@ -178,11 +183,12 @@ class ClusterSampler:
         self._is_refresh_wanted.set()
         self._tails.close()
 
-    def _ends(self, deadline: float) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
+    def _ends(
+        self, described: TopicDescriptions, deadline: float
+    ) -> tuple[dict[str, str], dict[str, dict[int, PartitionEnds]]]:
         """The ids of the offsets topics and the ends of their partitions."""
-        # Described every time, not taken from the refresh: a new cluster creates the topic with its first commit.
-        described = self._client.admin().describe_topics(self._target.offsets_topics, deadline, needed_right="Read")
-        layout = PartitionLayout.of(described)
+        topics = {name: topic for name, topic in described.topics.items() if name in self._target.offsets_topics}
+        layout = PartitionLayout.of(topics)
         earliest, latest = OffsetQuery(layout, EARLIEST), OffsetQuery(layout, LATEST)
         # A broker answers the requests of a connection in order, so an earlier offset is never ahead of a later one.
         receivers = [
@@ -197,7 +203,7 @@ class ClusterSampler:
         unresponsive = latest.unresponsive | (self._topics.heads.unresponsive if self._topics else frozenset())
         ends: dict[str, dict[int, PartitionEnds]] = {name: {} for name in self._target.offsets_topics}
         for topic, start in layout.start_by_topic().items():
-            for partition, in_sync in enumerate(described[topic].in_sync):
+            for partition, in_sync in enumerate(topics[topic].in_sync):
                 i = start + partition
                 if is_known[i]:
                     high_watermark = max(end[i], stable_end[i])
@@ -265,12 +271,7 @@ class ClusterSampler:
 
     def _describe_all(self, deadline: float) -> PartitionLayout:
         admin = self._client.admin()
-        described = admin.describe_topics(admin.topic_names(deadline), deadline)
-        if self._topics is not None:
-            # A topic that may no longer be seen is not listed either, but it is not deleted.
-            unlisted = [topic.name for topic in self._topics.layout.topics if topic.name not in described]
-            admin.describe_topics(unlisted, deadline, needed_right="Describe")
-        return PartitionLayout.of(described)
+        return PartitionLayout.of(admin.describe_topics(admin.topic_names(deadline), deadline).topics)
 
     def _owners(self, before: _Owners, deadline: float) -> _Owners:
         listed = self._client.admin().list_groups(deadline, only_consumer_protocol=True)
@@ -278,9 +279,5 @@ class ClusterSampler:
         # its owners or shows those that it has. That must not be lost with a result that no sample delivered.
         former = before.listed if before.version == self._delivered_owners else before.groups or ()
         groups = sorted({*listed, *former})
-        table = _rows_to_table(OWNERS, self._client.admin().list_owners(groups, deadline))
+        table = to_table(OWNERS, self._client.admin().list_owners(groups, deadline))
         return _Owners(time.time_ns(), table, tuple(groups), tuple(listed))
-
-
-def _rows_to_table(schema: pa.Schema, rows: Sequence[tuple[str | int, ...]]) -> pa.Table:
-    return to_table(schema, [[row[i] for row in rows] for i in range(len(schema))])

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from warren.errors import ClusterError
 from warren.kafka.sampler_process import Listing, ListingRequest, SampleRequest, SamplerResponse, main
-from warren.kafka.samples import ClusterSample, Partition, SampleVersions, SamplingTarget
+from warren.kafka.samples import ClusterSample, SampleQuestions, SampleVersions, SamplingTarget
 from warren.processes import SupervisedProcess
 
 # A process finishes a little before the timeout, so that its response arrives in time.
@@ -33,7 +33,7 @@ class ClusterSamplers:
         self._request_ids = itertools.count(1)
         self._lock = threading.Lock()
         self._last_samples: dict[str, ClusterSample] = {}
-        self._unverified_tails: dict[str, Sequence[Partition]] = {}
+        self._questions: dict[str, SampleQuestions] = {}
         self.change(targets)
 
     def change(self, targets: Sequence[SamplingTarget]) -> None:
@@ -62,10 +62,10 @@ class ClusterSamplers:
                 process.close()
         self._processes = changed
 
-    def verify_tails(self, partitions_by_cluster: Mapping[str, Sequence[Partition]]) -> None:
-        """With the next sample, begin to read where the data of these partitions ends."""
+    def ask(self, questions: Mapping[str, SampleQuestions]) -> None:
+        """What the next samples are to find out, by cluster; it replaces what no sample has taken up yet."""
         with self._lock:
-            self._unverified_tails = dict(partitions_by_cluster)
+            self._questions = dict(questions)
 
     @property
     def clusters(self) -> list[str]:
@@ -77,10 +77,10 @@ class ClusterSamplers:
         clusters = self.clusters if clusters is None else clusters
         with self._lock:
             last = {cluster: self._last_samples[cluster] for cluster in clusters if cluster in self._last_samples}
-            tails = {cluster: self._unverified_tails.pop(cluster, ()) for cluster in clusters}
+            questions = {cluster: self._questions.pop(cluster, SampleQuestions()) for cluster in clusters}
         deadline = time.monotonic() + timeout_s
         known = {cluster: last[cluster].versions if cluster in last else SampleVersions() for cluster in clusters}
-        request = SampleRequest(next(self._request_ids), _response_deadline(timeout_s), known, tails)
+        request = SampleRequest(next(self._request_ids), _response_deadline(timeout_s), known, questions)
         with contextlib.ExitStack() as requests:
             responses: dict[str, Future[Any]] = {}
             for process in self._processes:

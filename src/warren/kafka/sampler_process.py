@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from warren.errors import ClusterError
 from warren.kafka.cluster_sampler import ClusterSampler
-from warren.kafka.samples import ClusterSample, Partition, SampleVersions, SamplingTarget
+from warren.kafka.samples import ClusterSample, SampleQuestions, SampleVersions, SamplingTarget
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class SampleRequest:
     id: int
     deadline: float
     known: Mapping[str, SampleVersions]
-    unverified_tails: Mapping[str, Sequence[Partition]]
+    questions: Mapping[str, SampleQuestions]
 
 
 class Listing(Enum):
@@ -142,4 +142,4 @@ class _ClusterRequests:
                 case Listing.WITHOUT_OFFSETS:
                     return self._sampler.groups_without_offsets(request.groups, request.deadline)
         known = request.known[self._cluster]
-        return self._sampler.sample(request.deadline, known, request.unverified_tails.get(self._cluster, ()))
+        return self._sampler.sample(request.deadline, known, request.questions[self._cluster])

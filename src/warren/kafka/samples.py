@@ -16,7 +16,7 @@ VerifiedTail = tuple[str, int, int]
 """A topic, a partition of it, and an offset: right before it there is data, not a transaction marker."""
 
 TOPIC_GRACE_MS = 5_000
-"""How long lists of topics must lack a topic until it counts as deleted: a right may be lost for a moment."""
+"""How long lists of topics must lack a topic that does not exist until it counts as deleted."""
 
 OWNERS = pa.schema(
     [
@@ -32,8 +32,9 @@ COMMITTED = pa.schema(
 )
 
 
-def to_table(schema: pa.Schema, columns: Sequence[Sequence[str | int]]) -> pa.Table:
-    """A table of plain lists of strings and integers."""
+def to_table(schema: pa.Schema, rows: Sequence[tuple[str | int, ...]]) -> pa.Table:
+    """A table of rows of strings and integers."""
+    columns = [[row[i] for row in rows] for i in range(len(schema))]
     return pa.Table.from_arrays(
         [_to_array(field.type, column) for field, column in zip(schema, columns, strict=True)], schema=schema
     )
@@ -51,12 +52,18 @@ def _to_array(arrow_type: pa.DataType, values: Sequence[str | int]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class SamplingTarget:
-    """A cluster to sample: how to connect, its offsets topics, how often to list its topics."""
+    """A cluster to sample: how to connect, its offsets topics, how often to list its topics.
+
+    `own_topics` are those that Warren itself writes. It may see them even if it may see no other.
+    `readers` are the consumer sections that connect in another way, by which Spark reads the offsets topics.
+    """
 
     cluster: str
     connection: Connection
     offsets_topics: tuple[str, ...] = ("__consumer_offsets",)
     topic_refresh_s: float = 60.0
+    own_topics: frozenset[str] = field(default=frozenset(), compare=False)
+    readers: tuple[tuple[str, Connection], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,14 @@ def missing_topics(before: Sequence[Topic], now: Sequence[Topic]) -> list[Topic]
 
 
 @dataclass(frozen=True, slots=True)
+class SampleQuestions:
+    """What a sample of a cluster is to find out besides: which tails end in data, and what became of some topics."""
+
+    unverified_tails: Sequence[Partition] = ()
+    missing_topics: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SampleVersions:
     """The versions of the parts of a sample that change rarely and are sent only when they are new."""
 
@@ -103,6 +118,7 @@ class ClusterSample:
     `ends` are fixed before the heads are requested. They leave out the offsets partitions that did not answer; an
     offsets topic that does not exist yet has no ends and no id.
     `topics` are those that existed at `topics_at_ms`, which may be long before the sample.
+    `hidden_topics` and `absent_topics` are those in question that Warren may not see, or that do not exist.
     `heads` and `log_starts` have one value per topic and partition, UNKNOWN where no broker answered.
     `heads` that have not moved since their tail was read are the end of the data, without the transaction markers.
     `owners` and `consumer_groups` (those of the "consumer" protocol, now or at the last refresh) are None unless new.
@@ -121,6 +137,8 @@ class ClusterSample:
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0
+    hidden_topics: tuple[str, ...] = ()
+    absent_topics: tuple[str, ...] = ()
     versions: SampleVersions = SampleVersions()
     is_late: bool = False
     """Whether the cluster has not answered yet, but still may."""

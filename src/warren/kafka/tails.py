@@ -22,6 +22,7 @@ from warren.domain.arrays import Ints
 from warren.domain.lag import SHORT_LAG
 from warren.domain.windows import UNKNOWN
 from warren.kafka.admin import batches
+from warren.kafka.client_errors import missing_right
 from warren.kafka.options import to_librdkafka
 from warren.kafka.samples import Partition, VerifiedTail
 from warren.kafka.topics import PartitionLayout
@@ -31,6 +32,8 @@ _log = logging.getLogger(__name__)
 _BATCH_SIZE = 200
 _BATCH_TIMEOUT_S = 10.0
 _MAX_VERIFIED = 20_000
+RETRY_S = 60.0
+"""After how long a tail that could not be read is to be read again."""
 _NO_LOG = UNKNOWN - 1
 """In place of a head: the partition does not exist any more, or is of another topic of that name."""
 
@@ -58,12 +61,15 @@ class Tail:
     end: int
     is_read: bool = True
     topic_id: str = ""
+    read_at: float = 0.0
+    """By the monotonic clock."""
 
 
 class Tails:
     """The verified tails of one cluster; a thread reads the requested ones, one batch after the other."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, cluster: str, connection: Connection) -> None:
+        self._cluster = cluster
         self._connection = connection
         self._lock = threading.Lock()
         self._verified: dict[Partition, Tail] = {}
@@ -71,6 +77,8 @@ class Tails:
         self._requests: queue.SimpleQueue[dict[Partition, tuple[str, int]] | None] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
         self._is_reading = False
+        self._refused: set[str] = set()
+        """The topics that Warren may not read, each logged once."""
 
     def verify(self, partitions: Sequence[Partition], layout: PartitionLayout, heads: Ints) -> None:
         """Begin to read the tails of these partitions; ignored while others are being read."""
@@ -95,12 +103,13 @@ class Tails:
             return heads, ()
         heads = heads.copy()
         verified: list[VerifiedTail] = []
+        retry_before = time.monotonic() - RETRY_S
         with self._lock:
             located = layout.locate(self._verified)
             for partition, tail in list(self._verified.items()):
                 topic_id, index = located.get(partition, ("", 0))
                 head = int(heads[index]) if topic_id == tail.topic_id else _NO_LOG
-                is_same = head in (UNKNOWN, tail.head)
+                is_same = head in (UNKNOWN, tail.head) and (tail.is_read or tail.read_at > retry_before)
                 # Beyond that no lag is short, below it the log was cut: what was read says nothing any more.
                 is_proof = tail.head < head <= tail.end + SHORT_LAG
                 if is_same or is_proof:
@@ -125,7 +134,9 @@ class Tails:
                     consumer, options = Consumer({**_SETTINGS, **newest}), newest
                 for batch in batches(list(request), _BATCH_SIZE):
                     heads = {partition: request[partition][1] for partition in batch}
-                    self._add(read_tails(consumer, heads, time.monotonic() + _BATCH_TIMEOUT_S), request)
+                    tails, refused = read_tails(consumer, heads, time.monotonic() + _BATCH_TIMEOUT_S)
+                    self._add(tails, request)
+                    self._log_refused(refused)
             except Exception as error:  # noqa: BLE001 - a tail that cannot be read counts as data
                 _log.warning("tails of %d partitions could not be read: %s", len(request), error)
                 self._add({p: Tail(head, head, is_read=False) for p, (_, head) in request.items()}, request)
@@ -136,17 +147,29 @@ class Tails:
         with self._lock:
             for partition, tail in tails.items():
                 self._verified.pop(partition, None)
-                self._verified[partition] = replace(tail, topic_id=request[partition][0])
+                self._verified[partition] = replace(tail, topic_id=request[partition][0], read_at=time.monotonic())
             for partition in list(islice(self._verified, max(len(self._verified) - _MAX_VERIFIED, 0))):
                 del self._verified[partition]
 
+    def _log_refused(self, topics: set[str]) -> None:
+        if new := topics - self._refused:
+            self._refused |= new
+            sentence = missing_right("Read", sorted(new))
+            _log.warning("%s: %s; until then markers of transactions at its end count as lag", self._cluster, sentence)
 
-def read_tails(consumer: Consumer, heads: Mapping[Partition, int], deadline: float) -> dict[Partition, Tail]:
-    """The tail of each partition up to its head; a tail that cannot be read counts as data."""
+
+def read_tails(
+    consumer: Consumer, heads: Mapping[Partition, int], deadline: float
+) -> tuple[dict[Partition, Tail], set[str]]:
+    """The tail of each partition up to its head, and the topics that may not be read.
+
+    A tail that cannot be read counts as data.
+    """
     starts = {partition: max(head - SHORT_LAG, 0) for partition, head in heads.items()}
     ends = dict(starts)
     unread = set(heads)
     held: set[Partition] = set()
+    refused: set[str] = set()
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     try:
         while unread and (left_s := deadline - time.monotonic()) > 0:
@@ -163,6 +186,8 @@ def read_tails(consumer: Consumer, heads: Mapping[Partition, int], deadline: flo
             elif error.code() != KafkaError._PARTITION_EOF or offset < heads[partition]:
                 # An error, or the start of an open transaction: its messages may become data.
                 held.add(partition)
+                if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    refused.add(partition[0])
             if error is not None or ends[partition] >= heads[partition]:
                 unread.discard(partition)
                 consumer.incremental_unassign([TopicPartition(*partition)])
@@ -170,10 +195,11 @@ def read_tails(consumer: Consumer, heads: Mapping[Partition, int], deadline: flo
         with contextlib.suppress(KafkaException):
             consumer.unassign()
     held |= unread
-    return {
+    tails = {
         partition: Tail(head, head if partition in held else min(ends[partition], head), partition not in held)
         for partition, head in heads.items()
     }
+    return tails, refused
 
 
 def _or_unknown(value: int | None) -> int:

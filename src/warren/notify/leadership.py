@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from warren.config import Config
@@ -29,6 +30,8 @@ STEP_BACK_S = 15.0
 REPORT_MS = 10_000
 """How often an unchanged state is stored again, so that readers notice when this process is gone."""
 STOP_S = 30.0
+STARTED = "it has just started"
+ANOTHER_NOTIFIES = "another Warren notifies"
 
 
 class Leadership:
@@ -52,7 +55,7 @@ class Leadership:
         self._state = ("", "")
         self._since_ms = self._reported_ms = 0
         self._open()
-        self._report("standby", "it has just started")
+        self._report("standby", STARTED)
         # The thread takes over, not the constructor: the start must not wait for brokers that do not answer.
         self._thread = threading.Thread(target=self._run, name="notifier leadership", daemon=True)
         self._thread.start()
@@ -104,11 +107,10 @@ class Leadership:
 
     def _check(self) -> None:
         if not self._has_lock():
-            error = self._lock.error if self._lock else ""
             if self._pipeline is not None:
-                self._stand_down(error)
+                self._stand_down(self._lock.error if self._lock else "")
             self._follow()
-            self._report("away" if error else "standby", error or "another Warren notifies")
+            self._report_lock()
             return
         if self._pipeline is not None and not self._incidents.is_writable:
             self._stand_down("the other Warrens may not know what it wrote")
@@ -117,6 +119,16 @@ class Leadership:
         else:
             self._follow()
             self._report(*self._state)
+
+    def _report_lock(self) -> None:
+        """Report why this Warren does not hold the lock; it may have taken it meanwhile."""
+        if self._has_lock():
+            self._wake.set()
+        elif self._lock is not None and self._lock.is_starting:
+            self._report("standby", STARTED)
+        else:
+            error = self._lock.error if self._lock else ""
+            self._report("away" if error else "standby", error or ANOTHER_NOTIFIES)
 
     def _has_lock(self) -> bool:
         return (self._lock is None or self._lock.is_held()) and not self._incidents.is_fenced()
@@ -176,7 +188,7 @@ class Leadership:
         self._since_ms = now_ms if is_new else self._since_ms
         if is_new and state == "away":
             log.error("this Warren cannot notify: %s; trying again", why)
-        elif is_new and state == "standby" and self._state[0]:
+        elif is_new and why == ANOTHER_NOTIFIES:
             log.info("another Warren notifies; this one is on standby")
         self._state, self._reported_ms = (state, why), now_ms
         with contextlib.suppress(StoreError, Fenced):
@@ -236,7 +248,7 @@ def _make_lock(config: Config, on_change: Callable[[], None]) -> Lock | None:
     lock = config.notifier_lock
     assert lock is not None
     connection = config.connection_of(config.cluster_or_first(lock.cluster or config.incidents.cluster))
-    topic = f"{config.incidents.topic}-lock"
-    return KafkaLock(
-        connection, topic, lock.group, lock.session_timeout, Changelog(connection, topic).create_topic, on_change
-    )
+    topic = config.incidents.lock_topic
+    # Nothing is ever written to it, so there is nothing to compact.
+    create_topic = partial(Changelog(connection, topic).create_topic, is_compacted=False)
+    return KafkaLock(connection, topic, lock.group, lock.session_timeout, create_topic, on_change)

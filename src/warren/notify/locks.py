@@ -4,6 +4,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 BURROW_NODE_PREFIX = "lock-"
 """How Burrow names its nodes in the same queue, so that Burrow and Warren never both notify."""
 JOIN_S = 5.0
+FIRST_ANSWER_S = 10.0
+"""After how long a lock that is not held is held by another Warren, or cannot be reached."""
 POLL_S = 1.0
 
 
@@ -37,8 +40,15 @@ class Lock(ABC):
         """Why nobody knows who holds the lock; empty while that is known."""
         self._on_change = on_change
         self._is_closed = False
+        self._is_decided = False
+        self._began = time.monotonic()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="notifier lock", daemon=True)
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is not known yet, in the first moments, who holds the lock."""
+        return not self._is_decided and time.monotonic() - self._began < FIRST_ANSWER_S
 
     @abstractmethod
     def is_held(self) -> bool:
@@ -96,6 +106,7 @@ class ZooKeeperLock(Lock):
 
     def _state_changed(self, state: str) -> None:
         self.error = "" if state == KazooState.CONNECTED else self._unreachable
+        self._is_decided = self._is_decided or bool(self.error)
         if state == KazooState.LOST:
             # The lock ends with its session.
             self._holding_session = None
@@ -120,7 +131,7 @@ class ZooKeeperLock(Lock):
         session = self._client.client_id
         if node is not None and session is not None and node.ephemeralOwner == session[0]:
             self._holding_session = session[0]
-            log.info("this Warren holds the lock %s, and notifies", self._path)
+            log.info("this Warren holds the lock %s", self._path)
             self._on_change()
 
     def close(self) -> None:
@@ -206,7 +217,10 @@ class KafkaLock(Lock):
             consumer.list_topics(self._topic, timeout=5.0)
             self._set()
 
-    def _assigned(self, _: Consumer, added: list[TopicPartition]) -> None:
+    def _assigned(self, consumer: Consumer, added: list[TopicPartition]) -> None:
+        consumer.incremental_assign(added)
+        # Nothing is read, so no right to read the topic is needed.
+        consumer.pause(added)
         self._set(is_assigned=self._is_assigned or _has_lock(added))
 
     def _revoked(self, _: Consumer, removed: list[TopicPartition]) -> None:
@@ -222,9 +236,11 @@ class KafkaLock(Lock):
         self._set(error=f"the lock could not be taken: {self._explanation or error}")
 
     def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
-        if is_assigned and not self._is_assigned:
-            log.info("this Warren holds the lock of the topic %s, and notifies", self._topic)
+        is_new = is_assigned and not self._is_assigned
         self._is_assigned, self.error = is_assigned, error
+        self._is_decided = self._is_decided or is_assigned or bool(error)
+        if is_new:
+            log.info("this Warren holds the lock of the topic %s", self._topic)
         self._on_change()
 
     def close(self) -> None:

@@ -109,7 +109,8 @@ class ClusterReads:
         ended = [name for name in self._readings if self._has_ended(name, 0.0)]
         awaited = [name for name in self._readings if name not in self.slow]
         # If there is nothing to publish otherwise, slow clusters are waited for too.
-        wait_for_most(awaited or ([] if ended else list(self._readings)), self._has_ended, self._clock)
+        awaited = awaited or ([] if ended else list(self._readings))
+        wait_for_most(awaited, self._has_ended, lambda name: self._readings[name].error is not None, self._clock)
         for name in self._readings:
             self._has_ended(name, 0.0)
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from warren.clock import ClockReading, read_clock
 from warren.config import Config
-from warren.kafka.samples import ClusterSample, Partition
+from warren.kafka.samples import ClusterSample, Partition, SampleQuestions
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.cluster_errors import log_cluster_errors
@@ -39,8 +39,8 @@ MAX_LOST_READS = 2
 """How often Spark's JVM may die in a cycle until the clusters are read one by one, to find out which one kills it."""
 MAX_FAILURES = 4
 
-VerifyTails = Callable[[Mapping[str, Sequence[Partition]]], None]
-"""Requests the tails of some partitions to be read, by cluster."""
+AskSamples = Callable[[Mapping[str, SampleQuestions]], None]
+"""Says what the next samples are to find out, by cluster."""
 
 
 class Cycles:
@@ -53,7 +53,7 @@ class Cycles:
         store: Store,
         sample: SampleClusters,
         list_committed: ListCommitted,
-        verify_tails: VerifyTails = lambda _: None,
+        ask: AskSamples = lambda _: None,
         clock: Callable[[], ClockReading] = read_clock,
         on_level: Callable[[str], None] = lambda _: None,
         group_checks: GroupChecks | None = None,
@@ -65,7 +65,7 @@ class Cycles:
         self._store = store
         self._sample = sample
         self._seed_lists = SeedLists(list_committed)
-        self._verify_tails = verify_tails
+        self._ask = ask
         self._clock = clock
         self._on_level = on_level
         self._group_checks = group_checks or GroupChecks()
@@ -267,10 +267,11 @@ class Cycles:
         log_cluster_errors(before, manifest)
         self._head_files.published()
         self._log_rejects(results)
-        tails: dict[str, dict[Partition, None]] = {}
+        tails: dict[str, dict[Partition, None]] = {name: {} for name in self._planner.names}
         for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
-            tails.setdefault(cluster, {})[topic, partition] = None
-        self._verify_tails({cluster: list(wanted) for cluster, wanted in tails.items()})
+            tails[cluster][topic, partition] = None
+        missing = self._head_files.missing_topics()
+        self._ask({name: SampleQuestions(list(tails[name]), missing.get(name, ())) for name in tails})
 
     def _take_requests(self) -> list[PipelineRequest]:
         """The requested deletions that no manifest knows yet; levels are set at once, reloads wait for the end."""

@@ -1,8 +1,8 @@
-"""Runs the two halves of a cycle on Spark: each cluster is read by a job of its own, and one job judges all buckets."""
+"""Runs a cycle on Spark: each cluster is read by a job of its own, and one job decodes and judges all of them."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -14,18 +14,26 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from warren.config import Config
 from warren.errors import WarrenError
 from warren.pipeline.bucket_result import BucketResult, decode_result
-from warren.pipeline.flow import judge_tables, read_tables
+from warren.pipeline.flow import decode_tables, judge_tables
 from warren.pipeline.offset_ranges import TopicRead
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import ADDRESSED
-from warren.pipeline.spark_read import LOST_WORKER, MAX_LOST_WORKERS, ReadRows, SparkRead, root_cause
+from warren.pipeline.spark_read import ReadRows, SparkRead, root_cause
 from warren.sources.kafka_scan import TopicScan, scan_topics
 from warren.sources.offsets_topic import offsets_topics, reader_options
 from warren.spark.supervised import SparkDied, SupervisedSpark
 
 T = TypeVar("T")
+Decode = Callable[[DataFrame], DataFrame]
 
 log = logging.getLogger(__name__)
+
+_PROJECTIONS = "spark.sql.codegen.factoryMode"
+_SHORT_READ = 100_000
+"""Up to how many records generating code to convert them takes longer than converting them without; see `_start`."""
+LOST_WORKER = "Python worker exited unexpectedly"
+MAX_LOST_WORKERS = 4
+"""How often a query may lose a worker: each task that was given a dead one has to fail before there are new ones."""
 
 
 class FlowFailed(Exception):  # noqa: N818 - says what happened
@@ -85,6 +93,14 @@ class Engine(Protocol):
         """Judge and write all buckets from what was read and these tables; results are in the order of the buckets."""
 
 
+class DecodedRead(SparkRead):
+    """A read of one cluster, with how its records are decoded: by the plan by which they were read."""
+
+    def __init__(self, cluster: str, decode: Decode, rows: ReadRows, tasks: Sequence[int]) -> None:
+        super().__init__(rows, tasks)
+        self.cluster, self.decode = cluster, decode
+
+
 class SparkEngine:
     """Runs cycles on a Spark session."""
 
@@ -111,20 +127,33 @@ class SparkEngine:
         self._query(lambda _: waiting())
 
     def judge(self, reads: Sequence[ClusterRead], tables: pa.Table, plan: CyclePlan) -> list[BucketResult]:
-        """Judge and write all buckets; gives their results in the order of the buckets."""
-        tasks: dict[ReadRows, list[int]] = {}
-        for read in reads:
-            assert isinstance(read, SparkRead)
-            tasks.setdefault(read.rows, []).extend(read.tasks)
+        """Decode what was read, judge and write all buckets; gives their results in the order of the buckets."""
+        own = [read for read in reads if isinstance(read, DecodedRead)]
 
         def judged(spark: SparkSession) -> list[Row]:
-            schema = from_arrow_schema(ADDRESSED)
-            parts = [spark.createDataFrame(tables, schema=schema), *(rows.frame(own) for rows, own in tasks.items())]
             cores = spark.sparkContext.defaultParallelism
-            return judge_tables(reduce(DataFrame.unionAll, parts).coalesce(2 * cores), plan, cores).collect()
+            given = spark.createDataFrame(tables, schema=from_arrow_schema(ADDRESSED))
+            return judge_tables(reduce(DataFrame.unionAll, [given, *_decoded(own, 2 * cores)]), plan, cores).collect()
 
-        rows = self._query(judged)
+        try:
+            rows = self._query(judged)
+        except FlowFailed as error:
+            if error.has_lost_reads:
+                raise
+            raise FlowFailed(str(error), self._find_undecodable(own)) from error
         return [decode_result(bytes(row.result)) for row in sorted(rows, key=lambda row: int(row.bucket))]
+
+    def _find_undecodable(self, reads: Sequence["DecodedRead"]) -> dict[str, str]:
+        """The clusters whose records cannot be decoded, each with its error."""
+        failures = {}
+        for read in reads:
+            try:
+                self._query(lambda _, read=read: [part.count() for part in _decoded([read], 1)])
+            except FlowFailed as error:
+                if error.has_lost_reads:
+                    raise
+                failures[read.cluster] = f"its records cannot be decoded: {error}"
+        return failures
 
     def _scan(self, read: TopicRead) -> TopicScan:
         consumer = self._consumers[read.cluster, read.topic][0]
@@ -155,8 +184,27 @@ def _start(
         spark, [scan for _, _, scan in numbered], 2 * spark.sparkContext.defaultParallelism
     )
     source_of_task = [numbered[index][1] for index in scan_of_task]
-    rows = ReadRows(read_tables(records, source_of_task, plan))
+    decode = partial(decode_tables, source_of_task=source_of_task, plan=plan)
+    rows = ReadRows(records)
     tasks: dict[str, list[int]] = {}
     for task, index in enumerate(scan_of_task):
         tasks.setdefault(numbered[index][0], []).append(task)
-    return {cluster: SparkRead(rows, own) for cluster, own in tasks.items()}
+    started: dict[str, ClusterRead] = {}
+    for cluster, own in tasks.items():
+        # Spark generates the code that converts records once for every offsets partition, though it compiles it once.
+        is_short = sum(scan.records for _, scan in scans[cluster]) <= _SHORT_READ
+        spark.sparkContext.setLocalProperty(_PROJECTIONS, "NO_CODEGEN" if is_short else None)  # type: ignore[arg-type]
+        started[cluster] = DecodedRead(cluster, decode, rows, own)
+    spark.sparkContext.setLocalProperty(_PROJECTIONS, None)  # type: ignore[arg-type]
+    return started
+
+
+def _decoded(reads: Iterable[DecodedRead], tasks: int) -> list[DataFrame]:
+    """What was read, decoded in so many tasks; clusters that were read together are decoded together."""
+    together: dict[ReadRows, list[DecodedRead]] = {}
+    for read in reads:
+        together.setdefault(read.rows, []).append(read)
+    return [
+        own[0].decode(rows.batches(task for read in own for task in read.tasks).coalesce(tasks))
+        for rows, own in together.items()
+    ]

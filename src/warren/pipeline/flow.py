@@ -1,7 +1,7 @@
 """One cycle on Spark, from the records of the offsets topics to the files of the next snapshot.
 
-    plan ─► map steps ─► shuffle by bucket ─► bucket steps ─► files, and one result per bucket
-            read_tables: one job per cluster   judge_tables: one job for all clusters
+    records ─► map steps ─► shuffle by bucket ─► bucket steps ─► files, and one result per bucket
+               decode_tables                     judge_tables
 
 The driver makes the plan (`planner.py`) and turns the results into a manifest (`next_manifest.py`); `cycle.py` decides
 when this runs and commits it exactly once. Map steps are pure functions of records and plan. Every bucket step has the
@@ -41,8 +41,8 @@ from warren.pipeline.drop import (
 from warren.pipeline.judge_partitions import judge_partitions
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.roll_up_groups import roll_up_groups
-from warren.pipeline.schemas import ADDRESSED, RAW_RECORDS, RESULTS, TableKind
-from warren.pipeline.shuffle import address_tables, gather_tables
+from warren.pipeline.schemas import ADDRESSED, RAW_RECORDS, RESULTS, TASK_RECORDS, TableKind
+from warren.pipeline.shuffle import address_tables, gather_tables, join_batches
 from warren.pipeline.wanted import keep_wanted
 from warren.pipeline.working_bucket import BucketInputs, BucketStep, WorkingBucket, sort_partitions
 from warren.snapshot.store import Store
@@ -73,26 +73,26 @@ BUCKET_STEPS: tuple[BucketStep, ...] = (
 )
 
 
-def read_tables(records: DataFrame, source_of_task: Sequence[int], plan: CyclePlan) -> DataFrame:
-    """The first half of a cycle: records of offsets topics, each Spark partition of one source, to addressed tables."""
-    return records.mapInArrow(map_tasks(source_of_task, plan), from_arrow_schema(ADDRESSED))
+def decode_tables(batches: DataFrame, source_of_task: Sequence[int], plan: CyclePlan) -> DataFrame:
+    """The map half of a cycle: batches of records of offsets topics, as they were read, to addressed tables."""
+    return batches.mapInArrow(map_batches(source_of_task, plan), from_arrow_schema(ADDRESSED))
 
 
 def judge_tables(tables: DataFrame, plan: CyclePlan, tasks: int) -> DataFrame:
-    """The second half: all tables of a cycle to one result per bucket, in at most so many tasks."""
+    """The other half: all tables of a cycle to one result per bucket, in at most so many tasks."""
     by_bucket = tables.repartition(plan.buckets, "slot").coalesce(tasks)
     return by_bucket.mapInArrow(judge_buckets(plan), from_arrow_schema(RESULTS))
 
 
-def map_tasks(source_of_task: Sequence[int], plan: CyclePlan) -> Callable[[Batches], Batches]:
-    """The map task on records that have the number of their task instead of their source."""
+def map_batches(source_of_task: Sequence[int], plan: CyclePlan) -> Callable[[Batches], Batches]:
+    """The map task on values that are batches of records, which have the number of their task, not their source."""
     sources = tuple(source_of_task)
 
     def with_source(batch: pa.RecordBatch) -> pa.RecordBatch:
         source = np.array(sources, np.int32)[to_ints(batch["task"])]
         return pa.RecordBatch.from_arrays([pa.array(source), *batch.columns[1:]], names=RAW_RECORDS.names)
 
-    return lambda batches: map_records(plan)(map(with_source, batches))
+    return lambda batches: map_records(plan)(map(with_source, join_batches(batches, TASK_RECORDS)))
 
 
 def map_records(plan: CyclePlan) -> Callable[[Batches], Batches]:

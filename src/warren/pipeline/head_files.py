@@ -4,6 +4,7 @@ import math
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -37,11 +38,20 @@ class HeadFiles:
         return self._topics.get(cluster, ())
 
     def keep_missing_topics(self, sample: ClusterSample) -> ClusterSample:
-        """The sample with the topics that are not missing long enough to count as deleted; their heads are unknown."""
+        """The sample with the topics that it lacks and that do not count as deleted; their heads are unknown.
+
+        A topic is deleted when it has been missing for a while and the brokers say that it does not exist.
+        """
         at_ms, before = sample.topics_at_ms, self._missing.get(sample.cluster, {})
         missing = {topic: before.get(topic, at_ms) for topic in self._missing_topics(sample)}
         self._missing[sample.cluster] = missing
-        return with_topics(sample, [topic for topic, since in missing.items() if at_ms - since < TOPIC_GRACE_MS])
+        absent = set(sample.absent_topics)
+        is_kept = (topic.name not in absent or at_ms - since < TOPIC_GRACE_MS for topic, since in missing.items())
+        return with_topics(sample, list(compress(missing, is_kept)))
+
+    def missing_topics(self) -> dict[str, list[str]]:
+        """The names of the topics that the last samples lacked, by cluster."""
+        return {cluster: [topic.name for topic in topics] for cluster, topics in self._missing.items()}
 
     def _missing_topics(self, sample: ClusterSample) -> list[Topic]:
         known = self.topics(sample.cluster)

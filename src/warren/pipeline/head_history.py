@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.domain.arrays import Bools, Codes, Ints, to_ints
+from warren.domain.arrays import Bools, Codes, Ints, to_array, to_ints
 from warren.domain.lag import lag_bounds
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import CyclePlan
@@ -97,19 +97,17 @@ class RowHeads:
 
     def _find_topics(self, sample: MappedSample) -> tuple[Ints, Ints, NDArray[np.object_]]:
         """The first row, the number of partitions and the id of each topic in a layout."""
-        width = len(self._topics) + 1
-        topics = self._topics.take(pa.array(self._pairs % width))
+        layout, width = sample.layout, len(self._topics) + 1
+        clusters = pa.array(self._clusters, pa.string()).take(pa.array(self._pairs // width))
+        wanted = _qualified(clusters, self._topics.take(pa.array(self._pairs % width)))
+        found = pc.index_in(wanted, value_set=_qualified(to_array(layout["cluster"]), to_array(layout["topic"])))
+        pairs, index = np.flatnonzero(np.asarray(found.is_valid())), pa.array(found.drop_null().to_numpy())
         first = np.full(self._pairs.size, -1, dtype=np.int64)
         partitions = np.zeros(self._pairs.size, dtype=np.int64)
         ids = np.full(self._pairs.size, "", dtype=object)
-        for cluster in np.unique(self._pairs // width):
-            layout = sample.layout.filter(pc.equal(sample.layout["cluster"], self._clusters[int(cluster)]))
-            pairs = np.flatnonzero(self._pairs // width == cluster)
-            index = pc.index_in(topics.take(pa.array(pairs)), value_set=layout["topic"].combine_chunks())
-            pairs, index = pairs[np.asarray(index.is_valid())], pa.array(index.drop_null().to_numpy())
-            first[pairs] = layout["first_row"].take(index).to_numpy()
-            partitions[pairs] = layout["partitions"].take(index).to_numpy()
-            ids[pairs] = layout["topic_id"].take(index).to_numpy(zero_copy_only=False)
+        first[pairs] = layout["first_row"].take(index).to_numpy()
+        partitions[pairs] = layout["partitions"].take(index).to_numpy()
+        ids[pairs] = layout["topic_id"].take(index).to_numpy(zero_copy_only=False)
         return first, partitions, ids
 
     def _is_same_topic(self, sample: MappedSample) -> Bools:
@@ -176,3 +174,8 @@ class RowHeads:
         before_ms = np.where(before >= 0, ended[np.maximum(before, 0)], 0)
         after_head[started[after] - before_ms > max_gap_ms] = UNKNOWN
         return lag_bounds(offset, time_ms, before_ms, before_head, started[after], after_head)
+
+
+def _qualified(clusters: pa.StringArray, topics: pa.StringArray) -> pa.StringArray:
+    """Names of topics that are unique in all clusters."""
+    return pc.binary_join_element_wise(clusters, topics, "\0")

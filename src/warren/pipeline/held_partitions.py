@@ -15,6 +15,10 @@ from warren.snapshot.manifest import ClusterState, Manifest
 log = logging.getLogger(__name__)
 
 ASK_EVERY_MS = 60_000
+_UNNAMED = (
+    "held back by an open transaction that the brokers do not name; they do if Warren's user has the right Describe on "
+    "transactional ids"
+)
 
 FindTransactionalIds = Callable[[str, Mapping[Partition, int]], Mapping[Partition, str]]
 """Finds the transactional ids behind the last stable offsets of some partitions of a cluster."""
@@ -35,6 +39,8 @@ class HeldPartitions:
 
     find: FindTransactionalIds = lambda _, __: {}
     _questions: dict[str, _Question] = field(default_factory=dict)
+    _logged: dict[str, Mapping[Partition, int]] = field(default_factory=dict)
+    """By cluster, the partitions that brokers did not tell a transaction of, with their last stable offsets."""
 
     def with_transactional_ids(self, manifest: Manifest) -> Manifest:
         """The manifest with the ids that were found since the last cycle; brokers are asked for those that lack."""
@@ -52,10 +58,19 @@ class HeldPartitions:
                 }
                 clusters[name] = _with_ids(name, state, ids)
                 unnamed = {at: stable_end for at, stable_end in unnamed.items() if at not in ids}
+                self._log_unnamed(name, {at: end for at, end in unnamed.items() if question.stable_ends.get(at) == end})
             if unnamed and _is_due(question, manifest.steady_ms):
                 answer = in_background("search for open transactions", self._search, name, unnamed)
                 self._questions[name] = _Question(manifest.steady_ms, unnamed, answer)
         return structs.replace(manifest, clusters=clusters)
+
+    def _log_unnamed(self, cluster: str, unnamed: Mapping[Partition, int]) -> None:
+        logged = self._logged.get(cluster, {})
+        if new := [at for at, stable_end in unnamed.items() if logged.get(at) != stable_end]:
+            (topic, partition), others = new[0], len(new) - 1
+            more = f" and {others} more" if others else ""
+            log.warning("%s/%s/%d%s: %s", cluster, topic, partition, more, _UNNAMED)
+        self._logged[cluster] = unnamed
 
     def _search(self, cluster: str, stable_ends: Mapping[Partition, int]) -> Mapping[Partition, str]:
         try:

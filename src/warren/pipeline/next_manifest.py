@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from warren.domain.clock_skew import ClockSkew, observe_skew
 from warren.domain.status import Status
+from warren.kafka.client_errors import missing_right
 from warren.kafka.samples import ClusterSample
 from warren.pipeline.bucket_result import BucketResult, ClusterCounts
 from warren.pipeline.offset_ranges import TopicRead
@@ -88,6 +89,8 @@ def cluster_state(
         looked_at_ms=sample.ends_at_ms[0],
         topics_at_ms=sample.topics_at_ms,
         implausible_commits=before.implausible_commits + implausible,
+        hidden_topics=len(sample.hidden_topics),
+        missing_right=missing_right("Describe", sample.hidden_topics) if sample.hidden_topics else None,
     )
 
 

@@ -10,17 +10,25 @@ _POLL_S = 0.1
 
 
 def wait_for_most(
-    clusters: Sequence[str], is_done: Callable[[str, float], bool], clock: Callable[[], float] = time.monotonic
+    clusters: Sequence[str],
+    is_done: Callable[[str, float], bool],
+    has_failed: Callable[[str], bool],
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Wait until all clusters are done, or the slower half has had as long again as the faster half has taken.
 
-    `is_done` says whether a cluster is done, at the latest after so many seconds.
+    `is_done` says whether a cluster is done, at the latest after so many seconds. One that is done and `has_failed`
+    says nothing about how long the others may take.
     """
     began, deadline = clock(), math.inf
     while open_ := [name for name in clusters if not is_done(name, 0.0)]:
         now = clock()
-        if deadline == math.inf and 2 * len(open_) <= len(clusters):
+        succeeded = [name for name in clusters if name not in open_ and not has_failed(name)]
+        if deadline == math.inf and len(open_) <= len(succeeded):
             deadline = now + max(now - began, LEAST_GRACE_S)
         if now >= deadline:
             return
-        is_done(open_[0], min(deadline - now, _POLL_S))
+        # Whoever is done in the meantime is passed over, and not all are asked again each time.
+        until = min(deadline, now + _POLL_S)
+        while open_ and is_done(open_[0], max(until - clock(), 0.0)):
+            del open_[0]

@@ -49,7 +49,8 @@ class SamplePrefetch:
         """The samples that were prepared, or new ones; a cluster that takes much longer than the others is late."""
         self.prepare(0.0)
         clusters = self._clusters()
-        wait_for_most([cluster for cluster in clusters if cluster not in self._late] or clusters, self._is_done)
+        awaited = [cluster for cluster in clusters if cluster not in self._late]
+        wait_for_most(awaited or clusters, self._is_done, self._has_failed)
         done = {cluster for cluster in clusters if self._is_done(cluster, 0.0)}
         self._late = set(clusters) - done
         return {
@@ -79,6 +80,9 @@ class SamplePrefetch:
 
     def _is_done(self, cluster: str, timeout_s: float) -> bool:
         return bool(concurrent.futures.wait([self._requests[cluster].sample], timeout_s).done)
+
+    def _has_failed(self, cluster: str) -> bool:
+        return self._requests[cluster].sample.result().error is not None
 
     def _run(self, request: _Request) -> None:
         request.is_dropped.wait(max(request.start - time.monotonic(), 0.0))

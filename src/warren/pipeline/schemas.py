@@ -15,7 +15,10 @@ RAW_RECORDS = pa.schema(
         ("value", pa.binary()),
     ]
 )
-"""Records of offsets topics as they were read; `source` is an index into the plan's sources."""
+"""Records of offsets topics; `source` is an index into the plan's sources."""
+
+TASK_RECORDS = RAW_RECORDS.set(0, pa.field("task", pa.int32()))
+"""Records as they were read: with the number of the task that has read them."""
 
 
 class TableKind(IntEnum):

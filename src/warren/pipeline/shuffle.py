@@ -13,6 +13,9 @@ from warren.pipeline.schemas import ADDRESSED, TableKind
 
 Batches = Iterable[pa.RecordBatch]
 
+JOINED_ROWS, JOINED_BYTES = 50_000, 2**26
+"""How many rows, or bytes, are enough for one batch."""
+
 
 def address_tables(tables: Mapping[TableKind, pa.Table], plan: CyclePlan) -> Iterator[pa.RecordBatch]:
     """Tables cut by bucket, one row for each part; rejects, which have no group, go to bucket 0."""
@@ -52,6 +55,17 @@ def gather_tables(batches: Batches) -> dict[int, dict[TableKind, pa.Table]]:
         bucket: {kind: pa.concat_tables(parts).unify_dictionaries() for kind, parts in tables.items()}
         for bucket, tables in arrived.items()
     }
+
+
+def join_batches(batches: Batches, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of Arrow batches that are binary values; short batches are joined, as each costs about the same."""
+    joined: list[pa.RecordBatch] = []
+    for value in (value for batch in batches for value in batch.column(0)):
+        joined.append(pa.ipc.read_record_batch(value.as_buffer(), schema))
+        if sum(b.num_rows for b in joined) >= JOINED_ROWS or sum(b.nbytes for b in joined) >= JOINED_BYTES:
+            yield from pa.Table.from_batches(joined).combine_chunks().to_batches()
+            joined = []
+    yield from pa.Table.from_batches(joined, schema).combine_chunks().to_batches()
 
 
 def _cut_by_bucket(table: pa.Table, plan: CyclePlan) -> Iterator[tuple[int, pa.Table]]:

@@ -1,10 +1,10 @@
 """The read of one cluster as a job of Spark that runs in the background; its rows stay on the executors."""
 
 import contextlib
-import logging
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -13,37 +13,37 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from warren.kafka.client_errors import explain
-
-log = logging.getLogger(__name__)
+from warren.spark.jvm import java_class
 
 _JAVA_CLIENT = re.compile(r"org\.apache\.kafka\.common|javax\.(net\.ssl|security)")
-LOST_WORKER = "Python worker exited unexpectedly"
-MAX_LOST_WORKERS = 4
-"""How often a query may lose a worker: each task that was given a dead one has to fail before there are new ones."""
 _POLL_S = 0.01
 
 
 class ReadRows:
-    """The rows of a DataFrame, kept on the executors where they are made until all reads that share it are released."""
+    """The rows of a DataFrame as Arrow batches, kept on the executors where they are made.
+
+    They are forgotten when all reads that share them are released.
+    """
 
     def __init__(self, rows: DataFrame) -> None:
-        self._frame = rows
-        self._rdd: Any = rows._jdf.javaRDD()
-        self._rdd.persist(rows.sparkSession.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))
+        self._spark = rows.sparkSession
+        # Batches are arrays of bytes: kept as they are, nothing has to be serialized.
+        level = self._spark.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK_DESER)
+        self._rdd: Any = rows._jdf.toArrowBatchRdd().persist(level)
         self._readers: set[SparkRead] = set()
 
-    def partitions(self, tasks: Collection[int]) -> Any:  # noqa: ANN401 - a JavaRDD
+    def partitions(self, tasks: Iterable[int]) -> Any:  # noqa: ANN401 - an RDD of Java
         """Some of the Spark partitions."""
-        jvm: Any = self._frame.sparkSession.sparkContext._jvm
+        to_range = java_class(self._spark, "scala.collection.immutable.Range$Exclusive")
         # A set of Scala is also the function that tells its members.
-        numbers = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.HashSet(list(tasks))).toSet()
-        return jvm.org.apache.spark.rdd.PartitionPruningRDD.create(self._rdd.rdd(), numbers).toJavaRDD()
+        numbers = reduce(lambda a, b: a.concat(b), [to_range(*run, 1).toSet() for run in _runs(tasks)])
+        return java_class(self._spark, "org.apache.spark.rdd.PartitionPruningRDD").create(self._rdd, numbers)
 
-    def frame(self, tasks: Collection[int]) -> DataFrame:
-        """The rows of some of the Spark partitions; those that were read before are not read again."""
-        spark = self._frame.sparkSession
-        rows = spark._jsparkSession.createDataFrame(self.partitions(tasks), self._frame._jdf.schema())
-        return DataFrame(rows, spark)
+    def batches(self, tasks: Iterable[int]) -> DataFrame:
+        """The rows of some of the Spark partitions, in Arrow batches, each one binary value; nothing is read again."""
+        binary = java_class(self._spark, "org.apache.spark.sql.Encoders").BINARY()
+        batches = self._spark._jsparkSession.createDataset(self.partitions(tasks), binary)
+        return DataFrame(batches.toDF(), self._spark)
 
     def add(self, reader: "SparkRead") -> None:
         """Keep the rows until this one is removed."""
@@ -56,17 +56,26 @@ class ReadRows:
             self._rdd.unpersist(False)
 
 
+def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as ranges, each from its first number up to but excluding its end."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number:
+            runs[-1] = runs[-1][0], number + 1
+        else:
+            runs.append((number, number + 1))
+    return runs
+
+
 class SparkRead:
     """A job that makes some Spark partitions of rows that it shares with other reads."""
 
     def __init__(self, rows: ReadRows, tasks: Sequence[int]) -> None:
         self.rows, self.tasks = rows, tasks
         self.error: str | None = None
-        self._lost_workers = 0
         self._is_done = False
         rows.add(self)
-        self._partitions = rows.partitions(tasks)
-        self._job = self._partitions.countAsync()
+        self._job = rows.partitions(tasks).toJavaRDD().countAsync()
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the job has ended, at the latest after so long."""
@@ -76,17 +85,11 @@ class SparkRead:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL_S)
-        if self._is_done:
-            return True
-        try:
-            self._job.get()
-        except (Py4JJavaError, PySparkException) as error:
-            if LOST_WORKER in str(error) and self._lost_workers < MAX_LOST_WORKERS:
-                log.warning("a Python worker of Spark has died; the cluster is read again")
-                self._lost_workers += 1
-                self._job = self._partitions.countAsync()
-                return False
-            self.error = root_cause(error)
+        if not self._is_done:
+            try:
+                self._job.get()
+            except (Py4JJavaError, PySparkException) as error:
+                self.error = root_cause(error)
         self._is_done = True
         return True
 

@@ -110,6 +110,10 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Groups whose commits were stamped with a time that contradicts the others, counted in each cycle."""
     has_unseen_deletions: bool = False
     """Whether groups may have been deleted unseen, and its brokers were not asked since."""
+    hidden_topics: int = 0
+    """Topics that Warren may no longer see; their heads are unknown."""
+    missing_right: str | None = None
+    """The right that it lacks on them, in one sentence."""
 
     @property
     def is_judged(self) -> bool:

@@ -16,9 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from warren.sources.offsets_topic import OffsetRange
+from warren.spark.jvm import java_class
+from warren.spark.session import escape_property
 
 _COLUMNS = ("partition", "offset", "key", "value")
 _RECORDS_PER_TASK = 100_000
+_CONNECTOR = "org.apache.spark.sql.kafka010"
+_RDD = "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,11 @@ class TopicScan:
     options: Mapping[str, str]
     ranges: Mapping[int, OffsetRange]
 
+    @property
+    def records(self) -> int:
+        """How many records there are at most."""
+        return sum(range_.end - range_.start for range_ in self.ranges.values())
+
 
 def scan_topics(spark: SparkSession, scans: Sequence[TopicScan], tasks: int) -> tuple[DataFrame, list[int]]:
     """The records of some topics, and for each Spark partition the index of its scan.
@@ -36,29 +45,35 @@ def scan_topics(spark: SparkSession, scans: Sequence[TopicScan], tasks: int) -> 
     There are about `tasks` Spark partitions if there are fewer topics; a long topic has up to `tasks` by itself. The
     column `task` is the Spark partition of a record. Each Spark partition has records of one scan only.
     """
-    jvm: Any = spark.sparkContext._jvm
-    kafka = jvm.org.apache.spark.sql.kafka010
+    provider = java_class(spark, f"{_CONNECTOR}.KafkaSourceProvider")()
+    to_sequence = java_class(spark, "scala.collection.immutable.ArraySeq").unsafeWrapArray
     groups: list[Any] = []
     scan_of_task: list[int] = []
     factory = None
     for index, scan in enumerate(scans):
-        options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap({**scan.options, "subscribe": scan.topic})
+        options = _options(spark, {**scan.options, "subscribe": scan.topic})
         # The location of checkpoints is only the start of a group id, and the options have one.
-        stream = kafka.KafkaSourceProvider().getTable(options).newScanBuilder(options).build().toMicroBatchStream("")
+        stream = provider.getTable(options).newScanBuilder(options).build().toMicroBatchStream("")
         start = {str(partition): range_.start for partition, range_ in scan.ranges.items()}
         end = {str(partition): range_.end for partition, range_ in scan.ranges.items()}
         offsets = [stream.deserializeOffset(json.dumps({scan.topic: each})) for each in (start, end)]
-        partitions = jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(stream.planInputPartitions(*offsets))
-        records = sum(range_.end - range_.start for range_ in scan.ranges.values())
-        own = min(max(records // _RECORDS_PER_TASK, tasks // len(scans), 1), tasks)
+        partitions = to_sequence(stream.planInputPartitions(*offsets))
+        own = min(max(scan.records // _RECORDS_PER_TASK, tasks // len(scans), 1), tasks)
         per_task = -(-len(scan.ranges) // own)
         groups.append(partitions.grouped(per_task).toSeq())
         scan_of_task += [index] * -(-len(scan.ranges) // per_task)
-        factory = stream.createReaderFactory()
-    execution = jvm.org.apache.spark.sql.execution.datasources.v2
-    no_metrics = jvm.PythonUtils.toScalaMap({})
+        factory = factory or stream.createReaderFactory()
+    no_metrics = java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap({})
     tasks_of_all = reduce(lambda left, right: left.concat(right), groups)
-    rdd = execution.DataSourceRDD(spark.sparkContext._jsc.sc(), tasks_of_all, factory, False, no_metrics)
-    schema = kafka.KafkaRecordToRowConverter.kafkaSchema(False)
+    rdd = java_class(spark, _RDD)(spark.sparkContext._jsc.sc(), tasks_of_all, factory, False, no_metrics)
+    schema = java_class(spark, f"{_CONNECTOR}.KafkaRecordToRowConverter").kafkaSchema(False)
     rows = DataFrame(spark._jsparkSession.internalCreateDataFrame(rdd, schema, False), spark)
     return rows.select(f.spark_partition_id().alias("task"), *_COLUMNS), scan_of_task
+
+
+def _options(spark: SparkSession, options: Mapping[str, str]) -> Any:  # noqa: ANN401 - a Java object
+    """Options as Spark's sources take them; as one text, because each put into a map is a call of the JVM."""
+    properties = java_class(spark, "java.util.Properties")()
+    text = "".join(f"{escape_property(key)}={escape_property(value)}\n" for key, value in options.items())
+    properties.load(java_class(spark, "java.io.StringReader")(text))
+    return java_class(spark, "org.apache.spark.sql.util.CaseInsensitiveStringMap")(properties)

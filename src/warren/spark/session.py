@@ -10,8 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from warren.java import class_archive, class_archive_options
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +29,9 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     # A cycle is one small job: adaptive planning costs more than it gains.
     "spark.sql.adaptive.enabled": "false",
-    # Batches are bounded by rows: with a bound in bytes Spark measures all its vectors at every row, which is a third
-    # of the JVM's time for a read.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # Records become Arrow batches by their number. Those batches go to Python as one value each: by their size.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**26),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The newer lookup uses an admin client, which hides internal topics such as the offsets topic.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
@@ -38,6 +40,8 @@ DEFAULTS = {
     # Spark keeps a consumer per offsets partition; one that is pushed out connects again in the next cycle.
     "spark.kafka.consumer.cache.capacity": "1024",
     "spark.shuffle.compress": "false",
+    # One file per task instead of one for each bucket too.
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
     "spark.cleaner.periodicGC.interval": "10min",
     # What the UI and the event log do not show of settings and options.
     "spark.redaction.regex": f"{_SECRETS}|access[.]?key",
@@ -50,6 +54,7 @@ DEFAULTS = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
 }
+END_TIMEOUT_S = 120.0
 
 
 def start_session(
@@ -68,6 +73,8 @@ def start_session(
     settings = {
         **DEFAULTS,
         **parallelism,
+        # Options of the user replace those above and are added to these.
+        "spark.driver.defaultJavaOptions": shlex.join(class_archive_options(spark_archive())),
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
     }
@@ -96,6 +103,21 @@ def local_slots(master: str) -> tuple[str, dict[str, str]]:
     return f"local[{cores + WAITING_TASKS}]", {"spark.default.parallelism": str(cores)}
 
 
+def spark_archive() -> Path:
+    """Where the class-data archive of Spark's JVM is; it is specific to one Java and one pyspark."""
+    return class_archive("spark", f"{pyspark.__file__} {pyspark.__version__}")
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop a session and wait until its JVM has ended by itself."""
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    session.stop()
+    gateway.shutdown()
+    # The JVM ends when its standard input does.
+    gateway.proc.communicate(timeout=END_TIMEOUT_S)
+
+
 def abandon_session(session: SparkSession) -> int:
     """Forget a session that is of no use, so that the next one starts a JVM of its own; gives the exit code."""
     context = session.sparkContext
@@ -115,7 +137,7 @@ def abandon_session(session: SparkSession) -> int:
 def _properties_file(conf: Mapping[str, str]) -> Iterator[None]:
     """Pass settings to the JVM that starts meanwhile in a private file: its command line is visible to every user."""
     with tempfile.NamedTemporaryFile("w", prefix="warren-spark-", suffix=".conf", encoding="utf-8") as file:
-        file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
+        file.writelines(f"{escape_property(key)}={escape_property(value)}\n" for key, value in conf.items())
         file.flush()
         before = os.environ.get(SUBMIT_ARGUMENTS, "pyspark-shell")
         arguments = f"--load-spark-defaults --properties-file {shlex.quote(file.name)} {before}"
@@ -126,7 +148,7 @@ def _properties_file(conf: Mapping[str, str]) -> Iterator[None]:
             os.environ[SUBMIT_ARGUMENTS] = before
 
 
-def _escaped(text: str) -> str:
+def escape_property(text: str) -> str:
     """Text as a Java properties file needs it."""
     return re.sub(r"([\\:=#! ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 

@@ -135,6 +135,12 @@ class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
     error: Annotated[str | UnsetType | None, Meta(description="Why the cluster cannot be judged")] = UNSET
     is_catching_up: Annotated[bool | UnsetType, Meta(description="Whether old commits are still being read")] = UNSET
     judged_at: int | UnsetType | None = UNSET
+    hidden_topics: Annotated[int | UnsetType, Meta(description="Number of topics that Warren may no longer see")] = (
+        UNSET
+    )
+    missing_right: Annotated[
+        str | UnsetType | None, Meta(description="Which right Warren lacks on the hidden topics")
+    ] = UNSET
     unknown_groups: Annotated[int | UnsetType, Meta(description="Number of groups that cannot be judged")] = UNSET
     unread: Annotated[
         list[UnreadPartition] | UnsetType, Meta(description="Offsets partitions that cannot be read up to their end")

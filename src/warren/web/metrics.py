@@ -80,6 +80,8 @@ def _cluster_families(index: Index, config: Config) -> Iterator[Family]:
     yield _gauge("warren_cluster_partitions", help_text, _by_status(partitions))
     unknown = [(labels, index.unknown_groups(labels["cluster"])) for labels, _ in clusters]
     yield _gauge("warren_groups_unknown", "Groups of a cluster that cannot be judged", unknown)
+    hidden = [(labels, state.hidden_topics) for labels, state in clusters]
+    yield _gauge("warren_hidden_topics", "Topics of a cluster that Warren may no longer see", hidden)
     implausible = [(labels, state.implausible_commits) for labels, state in clusters]
     help_text = "Groups whose commits had a time that contradicts the others, counted in each cycle"
     yield _counter("warren_implausible_commits_total", help_text, implausible)

@@ -53,8 +53,8 @@ class Changelog:
         self._errors.forget(options)
         return {**options, "log_level": "0", "error_cb": self._errors}
 
-    def create_topic(self) -> None:
-        """Create the topic if it is missing, and make it compacted if it is not."""
+    def create_topic(self, *, is_compacted: bool = True) -> None:
+        """Create the topic if it is missing; make one that exists compacted, if it has to be and is not."""
         with self._replication_errors(f"cannot create the topic {self._topic}"):
             admin = AdminClient(self._settings())
             # Lists all topics: a broker may create a topic that is asked for by name, with its own settings.
@@ -62,10 +62,10 @@ class Changelog:
                 metadata = admin.list_topics(timeout=TIMEOUT_S)
             finally:
                 admin.poll(0)
-            if self._topic in metadata.topics:
-                self._make_compacted(admin)
-            else:
+            if self._topic not in metadata.topics:
                 self._create(admin, min(MAX_REPLICAS, len(metadata.brokers)))
+            elif is_compacted:
+                self._make_compacted(admin)
 
     def _create(self, admin: AdminClient, replicas: int) -> None:
         config = {**_TOPIC_CONFIG, "min.insync.replicas": str(max(replicas - 1, 1))}
