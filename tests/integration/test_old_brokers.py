@@ -56,7 +56,9 @@ def cluster_of(version: str) -> str:
     return f"kafka-{version.replace('.', '-')}"
 
 
-@pytest.fixture(scope="module", params=[("0.10.2", "2.8", "3.9"), pytest.param(("0.11.0", "1.1"), marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=[("0.10.2", "2.8", "3.9"), pytest.param(("0.11.0", "1.1"), marks=pytest.mark.long)]
+)
 def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with contextlib.ExitStack() as parts:
         brokers = {version: parts.enter_context(OldKafka(version=version)) for version in request.param}

@@ -58,7 +58,10 @@ OffsetsFuture = Future[dict[TopicPartition, Any]]
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic's id ("" if its brokers have none) and, for each partition, its leader (UNKNOWN if it has none) and its in-sync replicas."""
+    """A topic's id and, for each partition, its leader (UNKNOWN if it has none) and its in-sync replicas.
+
+    The id is "" if the brokers have none, as those before 2.8.
+    """
 
     id: str
     leaders: Codes
