@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +103,10 @@ class WarrenRun:
         """All that its runs have logged so far."""
         path = self.home / f"{self._mark[-8:]}.log"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def url(self) -> str:
+        """Where its API answers, as soon as it does."""
+        return wait_for(lambda: re.findall(r"answering at (\S+)", self.log), "the API is there")[-1]
 
     @property
     def is_running(self) -> bool:

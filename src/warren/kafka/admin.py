@@ -29,6 +29,7 @@ READ_COMMITTED = 1
 _MAX_REQUEST_TOPICS = 100
 _MAX_REQUEST_GROUPS = 100
 _MAX_GROUPS_IN_FLIGHT = 200
+_NO_TOPIC_ID = "A" * 22
 _CONTROLLER_CHECK_S = 1.0
 _CONTROLLER_TIMEOUT_S = 5.0
 
@@ -57,7 +58,10 @@ OffsetsFuture = Future[dict[TopicPartition, Any]]
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic's id and, for each partition, its leader (UNKNOWN if it has none) and its in-sync replicas."""
+    """A topic's id and, for each partition, its leader (UNKNOWN if it has none) and its in-sync replicas.
+
+    The id is "" if the brokers have none, as those before 2.8.
+    """
 
     id: str
     leaders: Codes
@@ -165,7 +169,9 @@ class Admin:
             raise self._to_error(e) from e
         if groups.errors:
             raise self._to_error(groups.errors[0])
-        return sorted(group.group_id for group in groups.valid)
+        # Brokers before 3.8 know nothing of protocols and list all groups.
+        is_wanted = (lambda group: group.type == ConsumerGroupType.CONSUMER) if only_consumer_protocol else None
+        return sorted(group.group_id for group in filter(is_wanted, groups.valid))
 
     def list_owners(self, groups: Sequence[str], deadline: float) -> list[tuple[str, str, int, str, str]]:
         """Group, topic, partition, host and client id of every assigned partition of the groups that are visible."""
@@ -262,4 +268,6 @@ def _to_description(topic: Any) -> TopicDescription:  # noqa: ANN401
     partitions = sorted(topic.partitions, key=attrgetter("id"))
     leaders = [UNKNOWN if partition.leader is None else partition.leader.id for partition in partitions]
     in_sync = tuple(frozenset(node.id for node in partition.isr) for partition in partitions)
-    return TopicDescription(str(topic.topic_id), np.array(leaders, np.int32), in_sync)
+    # Brokers before 2.8 have no ids of topics.
+    topic_id = "" if str(topic.topic_id) == _NO_TOPIC_ID else str(topic.topic_id)
+    return TopicDescription(topic_id, np.array(leaders, np.int32), in_sync)

@@ -234,7 +234,7 @@ class Cycles:
     def _with_wall_times(self, samples: Mapping[str, ClusterSample], now: ClockReading) -> dict[str, ClusterSample]:
         """The samples by the wall clock, with topics that are missing for the first time."""
         return {
-            name: self._head_files.keep_missing_topics(sample) if sample.is_answer else sample
+            name: self._head_files.complete(sample) if sample.is_answer else sample
             for name, sample in with_wall_times(samples, now.offset_ms).items()
         }
 

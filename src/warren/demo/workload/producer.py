@@ -26,13 +26,15 @@ class Producer(WorkloadThread):
     """Writes `rate` messages per second to a topic, evenly to all partitions.
 
     The rate is exact over time: a delay is made up for. With `burst_every_s` the messages of that many seconds are
-    written at once. No message is written twice when a broker goes away and comes back.
+    written at once. No message is written twice when a broker goes away and comes back, unless `is_idempotent` is
+    False, as brokers before 0.11 need it.
     """
 
     bootstrap: str
     topic: str
     rate: float
     burst_every_s: float = field(default=0.0, kw_only=True)
+    is_idempotent: bool = field(default=True, kw_only=True)
     produced: int = field(init=False, default=0)
     """How many messages it has written since it was created."""
     _started_at: float | None = field(init=False, default=None)
@@ -43,7 +45,7 @@ class Producer(WorkloadThread):
         return f"producer of {self.topic}"
 
     def _session(self) -> None:
-        settings = {"enable.idempotence": True, "linger.ms": 2}
+        settings = {"enable.idempotence": self.is_idempotent, "linger.ms": 2}
         producer = new_producer(self.bootstrap, f"demo-producer-{self.topic}", settings)
         try:
             partitions = count_partitions(producer, self.topic)

@@ -34,10 +34,15 @@ def new_producer(bootstrap: str, client_id: str, settings: Mapping[str, str | in
     return Producer({**client_config(bootstrap, client_id), **settings}, logger=CLIENT_LOG)
 
 
-def create_topics(bootstrap: str, partitions: Mapping[str, int], *, timeout_s: float = 30.0) -> None:
-    """Create topics with so many partitions, unless they exist, and wait until all partitions have leaders."""
+def create_topics(
+    bootstrap: str, partitions: Mapping[str, int], *, replicas: int = -1, timeout_s: float = 30.0
+) -> None:
+    """Create topics with so many partitions, unless they exist, and wait until all partitions have leaders.
+
+    Brokers before 2.4 have no default for the number of replicas.
+    """
     client = admin(bootstrap)
-    new_topics = [NewTopic(name, num_partitions=n) for name, n in partitions.items()]
+    new_topics = [NewTopic(name, num_partitions=n, replication_factor=replicas) for name, n in partitions.items()]
     for name, future in client.create_topics(new_topics, operation_timeout=timeout_s).items():
         try:
             future.result(timeout_s)

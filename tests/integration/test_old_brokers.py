@@ -1,0 +1,101 @@
+"""One Warren on brokers of every age: the same consumer groups, the same verdicts."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.kit.kafka import commit
+from tests.kit.old_kafka import OldKafka
+from tests.kit.servers import Client, group_path
+from tests.kit.warrens import WarrenRun, sections_for, wait_for
+from warren.demo.workload.committing_groups import CatchingUp, Rewinding, Slow, Stalled
+from warren.demo.workload.consuming_groups import Healthy
+from warren.demo.workload.producer import Producer
+from warren.demo.workload.thread import WorkloadThread, stop_all
+from warren.demo.workload.topics import create_topics, fill_topic
+
+pytestmark = pytest.mark.timeout(900)
+
+TOPIC, QUIET = "orders", "quiet"
+RATE = 60.0
+FILLED = 4_000
+VERDICTS = {"billing": "OK", "replay": "OK", "search": "WARN", "export": "STALL", "restore": "REWIND"}
+
+
+def workload(version: str, bootstrap: str) -> list[WorkloadThread]:
+    return [
+        Producer(bootstrap, TOPIC, RATE, is_idempotent=version != "0.10.2"),
+        Healthy(bootstrap, TOPIC, "billing"),
+        CatchingUp(bootstrap, TOPIC, "replay", produced_rate=RATE, behind=1_500),
+        Slow(bootstrap, TOPIC, "search", produced_rate=RATE, fraction=0.5, behind=500),
+        Stalled(bootstrap, TOPIC, "export", behind=500),
+        Rewinding(bootstrap, TOPIC, "restore"),
+    ]
+
+
+@dataclass
+class Live:
+    """A Warren and the brokers that it watches, by version."""
+
+    run: WarrenRun
+    brokers: dict[str, OldKafka]
+
+    @property
+    def client(self) -> Client:
+        return Client(self.run.url())
+
+    def status(self, version: str, group: str) -> dict[str, Any] | None:
+        got = self.client.ask(group_path(group, "lag", cluster_of(version)))
+        return got.json["status"] if got.status == 200 else None
+
+
+def cluster_of(version: str) -> str:
+    return f"kafka-{version.replace('.', '-')}"
+
+
+@pytest.fixture(
+    scope="module", params=[("0.10.2", "2.8", "3.9"), pytest.param(("0.11.0", "1.1"), marks=pytest.mark.long)]
+)
+def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with contextlib.ExitStack() as parts:
+        brokers = {version: parts.enter_context(OldKafka(version=version)) for version in request.param}
+        workers: list[WorkloadThread] = []
+        parts.callback(lambda: stop_all(workers, 60.0))
+        for version, kafka in brokers.items():
+            create_topics(kafka.bootstrap, {TOPIC: 2, QUIET: 1}, replicas=1)
+            fill_topic(kafka.bootstrap, TOPIC, FILLED)
+            fill_topic(kafka.bootstrap, QUIET, FILLED)
+            commit(kafka.bootstrap, "archive", QUIET, {0: FILLED - 100})
+            workers += workload(version, kafka.bootstrap)
+        for worker in workers:
+            worker.start()
+        sections = sections_for({cluster_of(version): kafka.bootstrap for version, kafka in brokers.items()})
+        run = parts.enter_context(WarrenRun(tmp_path_factory.mktemp("old"), sections))
+        yield Live(run, brokers)
+
+
+def test_every_group_has_its_verdict_on_every_broker(live: Live) -> None:
+    def verdicts() -> dict[tuple[str, str], str]:
+        return {
+            (version, group): max(partition["status"] for partition in status["partitions"])
+            for version in live.brokers
+            for group in VERDICTS
+            if (status := live.status(version, group))
+        }
+
+    expected = {(version, group): verdict for version in live.brokers for group, verdict in VERDICTS.items()}
+    seen: dict[tuple[str, str], str] = {}
+
+    def is_right() -> bool:
+        seen.update(verdicts())
+        return seen == expected
+
+    try:
+        wait_for(is_right, "all verdicts are right")
+    except AssertionError:
+        print(live.run.log[-6000:])
+        assert seen == expected
+        raise
