@@ -106,7 +106,8 @@ class WarrenRun:
 
     def url(self) -> str:
         """Where its API answers, as soon as it does."""
-        return wait_for(lambda: re.findall(r"answering at (\S+)", self.log), "the API is there")[-1]
+        urls: list[str] = wait_for(lambda: re.findall(r"answering at (\S+)", self.log), "the API is there")
+        return urls[-1]
 
     @property
     def is_running(self) -> bool:
