@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -120,7 +121,7 @@ def test_a_topic_that_is_created_again_is_no_rewind(live: Live) -> None:
     """Brokers before 2.8 have no ids by which to tell the two topics apart."""
     for version, kafka in live.brokers.items():
         delete_topic(kafka.bootstrap, QUIET)
-        wait_for(lambda kafka=kafka: is_created(kafka.bootstrap, QUIET), f"{version}: the topic is there again")
+        wait_for(partial(is_created, kafka.bootstrap, QUIET), f"{version}: the topic is there again")
         fill_topic(kafka.bootstrap, QUIET, 50)
         for offset in (10, 20, 50):
             commit(kafka.bootstrap, "archive", QUIET, {0: offset})
