@@ -224,9 +224,13 @@ def spark_pages(client: Client, plan: str) -> Iterator[str]:
     api = f"/api/v1/applications/{application['id']}"
     yield from ("/environment/", "/jobs/", "/stages/", "/storage/", "/SQL/", "/executors/")
     yield from (f"{api}/{each}" for each in ("environment", "jobs", "stages", "storage/rdd", "allexecutors"))
-    sql = f"{api}/sql?details=true&planDescription=true&length=50"
+    sql = f"{api}/sql?details=true&planDescription=true&length=1000"
+
+    def has_plan() -> bool:
+        return any(plan.lower() in query["planDescription"].lower() for query in client.json(sql))
+
+    wait_for(has_plan, f"the plan of a query has {plan}")
     queries = client.json(sql)
-    assert any(plan in query["planDescription"] for query in queries), f"the plan of a query has {plan}"
     yield sql
     yield from (f"/SQL/execution/?id={query['id']}" for query in queries)
     jobs = client.json(f"{api}/jobs")[:50]
