@@ -165,6 +165,32 @@ def test_what_was_not_published_is_given_again(zookeeper: ZooKeeperServer, znode
         assert listing["offset"].to_pylist() == [1]
 
 
+def test_a_section_that_has_changed_and_a_reader_that_died_start_over(
+    zookeeper: ZooKeeperServer, znodes: OldConsumers
+) -> None:
+    znodes.commit("billing", "orders", 0, 1)
+    znodes.commit("search", "orders", 0, 2)
+    target = target_of(zookeeper, znodes)
+
+    def listing(readers: ZooKeeperReaders) -> list[str]:
+        sample = wait_for(
+            lambda: given if (given := readers.take()["zk"]).listing is not None else None, "a list", 60.0
+        )
+        readers.published({"zk": Ack(sample.instance, sample.version)})
+        assert sample.listing is not None
+        return sorted(sample.listing["group"].to_pylist())
+
+    with ZooKeeperReaders([target]) as readers:
+        assert listing(readers) == ["billing", "search"]
+        readers.change([replace(target, filter=GroupFilter("^b", None))])
+        assert listing(readers) == ["billing"]
+        assert readers._process is not None
+        readers._process.kill()
+        assert listing(readers) == ["billing"]
+        readers.change([])
+        assert readers.take() == {}
+
+
 def test_the_ensemble_is_never_asked_for_more_than_the_rate(zookeeper: ZooKeeperServer, znodes: OldConsumers) -> None:
     for partition in range(150):
         znodes.commit("billing", "orders", partition, 0)
