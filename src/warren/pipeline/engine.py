@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 _PROJECTIONS = "spark.sql.codegen.factoryMode"
 _SHORT_READ = 100_000
 """Up to how many records generating code to convert them takes longer than converting them without; see `_start`."""
+NO_TRANSACTIONS = "does not support LIST_OFFSETS with version in range [2,"
+"""What Java's client says when it is to read committed records of brokers before 0.11."""
 LOST_WORKER = "Python worker exited unexpectedly"
 MAX_LOST_WORKERS = 4
 """How often a query may lose a worker: each task that was given a dead one has to fail before there are new ones."""
@@ -108,9 +110,25 @@ class SparkEngine:
         self._config = config
         self._consumers = offsets_topics(config)
         self._spark = spark
+        self._last_reads: dict[str, ClusterRead] = {}
+        self._without_transactions: set[str] = set()
+        """The clusters whose brokers are too old to know transactions."""
 
     def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
         """Start to read and decode the clusters of these topics, each by a job of its own."""
+        self._notice_old_brokers()
+        started = self._start_reads(reads, plan)
+        self._last_reads |= started
+        return started
+
+    def _notice_old_brokers(self) -> None:
+        """Read the clusters without transactions that could not be read with them: Kafka has them since 0.11."""
+        for cluster, read in self._last_reads.items():
+            if NO_TRANSACTIONS in (read.error or "") and cluster not in self._without_transactions:
+                log.warning("%s: its brokers are older than Kafka 0.11; they have no transactions", cluster)
+                self._without_transactions.add(cluster)
+
+    def _start_reads(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
         scans: dict[str, list[tuple[int, TopicScan]]] = {}
         failed: dict[str, ClusterRead] = {}
         for source, read in enumerate(reads):
@@ -157,7 +175,9 @@ class SparkEngine:
 
     def _scan(self, read: TopicRead) -> TopicScan:
         consumer = self._consumers[read.cluster, read.topic][0]
-        options = reader_options(read.cluster, read.topic, self._config.connection_of(consumer))
+        has_transactions = read.cluster not in self._without_transactions
+        connection = self._config.connection_of(consumer)
+        options = reader_options(read.cluster, read.topic, connection, has_transactions=has_transactions)
         return TopicScan(read.topic, options, read.ranges)
 
     def _query(self, query: Callable[[SparkSession], T]) -> T:

@@ -41,9 +41,13 @@ def read_commits(
     )
 
 
-def reader_options(cluster: str, topic: str, connection: Connection) -> dict[str, str]:
+def reader_options(
+    cluster: str, topic: str, connection: Connection, *, has_transactions: bool = True
+) -> dict[str, str]:
     """The options of Spark's Kafka source on an offsets topic; they hold secrets, and are made for each use."""
     options = to_spark_options(connection)
+    if not has_transactions:
+        options["kafka.isolation.level"] = "read_uncommitted"
     return {**_READ, "kafka.group.id": _reader_groups.group_of(cluster, topic, options), **options}
 
 
