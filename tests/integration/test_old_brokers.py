@@ -3,11 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.kit.kafka import commit
+from tests.kit.kafka import commit, delete_topic
 from tests.kit.old_kafka import OldKafka
 from tests.kit.servers import Client, group_path
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
@@ -16,6 +17,7 @@ from warren.demo.workload.consuming_groups import Healthy
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import WorkloadThread, stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
+from warren.errors import DemoError
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -113,3 +115,30 @@ def test_owners_are_known_on_every_broker(live: Live) -> None:
 def test_a_silent_group_is_known_by_its_last_commit(live: Live) -> None:
     for version in live.brokers:
         assert [partition["current_lag"] for partition in live.partitions(version, "archive")] == [100], version
+
+
+def test_a_topic_that_is_created_again_is_no_rewind(live: Live) -> None:
+    """Brokers before 2.8 have no ids by which to tell the two topics apart."""
+    for version, kafka in live.brokers.items():
+        delete_topic(kafka.bootstrap, QUIET)
+        wait_for(partial(is_created, kafka.bootstrap, QUIET), f"{version}: the topic is there again")
+        fill_topic(kafka.bootstrap, QUIET, 50)
+        for offset in (10, 20, 50):
+            commit(kafka.bootstrap, "archive", QUIET, {0: offset})
+    for version in live.brokers:
+
+        def is_new(version: str = version) -> bool:
+            return [partition["current_lag"] for partition in live.partitions(version, "archive")] == [0]
+
+        wait_for(is_new, f"{version}: the commits to the new topic are read")
+        status = live.status(version, "archive")
+        assert status is not None
+        assert status["status"] == "OK", version
+
+
+def is_created(bootstrap: str, topic: str) -> bool:
+    """Whether a topic could be created; a broker of that time deletes topics beside its answer."""
+    with contextlib.suppress(DemoError):
+        create_topics(bootstrap, {topic: 1}, replicas=1, timeout_s=10)
+        return True
+    return False

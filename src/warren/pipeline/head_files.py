@@ -1,32 +1,24 @@
-"""The files of head samples: one per cycle for all clusters, and a layout whenever topics change.
-
-Brokers before 2.8 have no ids of topics. Their topics get ids of Warren's own: a topic keeps its id until one of its
-heads has fallen, as that of a topic does that is deleted and created again.
-"""
+"""The files of head samples: one per cycle for all clusters, and a layout whenever topics change."""
 
 import math
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.arrays import Ints, to_ints
-from warren.domain.lag import SHORT_LAG
+from warren.domain.arrays import to_ints
 from warren.domain.windows import UNKNOWN
-from warren.kafka.samples import NO_OFFSETS, TOPIC_GRACE_MS, ClusterSample, Topic, missing_topics
+from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, Topic, missing_topics
+from warren.pipeline.topic_ids import TopicIds, is_another
 from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
 
 TIERS_MS = ((180_000, 0), (1_800_000, 60_000), (21_600_000, 600_000), (86_400_000, 3_600_000))
 """Pairs of an age and the distance between samples that are kept up to that age: all at first, then fewer and fewer."""
-
-
-_OWN_ID = "~"
-"""How ids of Warren's own begin."""
 
 
 class HeadFiles:
@@ -37,37 +29,31 @@ class HeadFiles:
         self._topics: dict[str, tuple[Topic, ...]] = {}
         self._layout: File | None = None
         self._pending: tuple[dict[str, tuple[Topic, ...]], File] | None = None
-        self._pending_heads: Ints = NO_OFFSETS
         self._missing: dict[str, dict[Topic, int]] = {}
         """By cluster, the topics that its lists lack, and since when."""
-        self._last_heads: dict[str, dict[str, Ints]] = {}
-        """By cluster and topic, the last known heads of topics with ids of Warren's own."""
+        self._ids = TopicIds()
+        self._written: Mapping[str, ClusterSample] = {}
         if newest is not None:
             self._topics = _topics_of(store.read_arrow(newest.layout))
             self._layout = newest.layout
-            self._remember_heads(to_ints(store.read_arrow(newest.heads)["head"]))
+            self._remember(newest)
 
     def topics(self, cluster: str) -> tuple[Topic, ...]:
         """The topics of a cluster in the last published sample."""
         return self._topics.get(cluster, ())
 
+    def _remember(self, newest: HeadSample) -> None:
+        """Remember the heads of the last published sample, from its file."""
+        heads, first = to_ints(self._store.read_arrow(newest.heads)["head"]), 0
+        for cluster, topics in self._topics.items():
+            end = first + sum(topic.partitions for topic in topics)
+            if cluster in newest.taken_ms:
+                self._ids.remember(cluster, topics, heads[first:end], newest.taken_ms[cluster][0])
+            first = end
+
     def complete(self, sample: ClusterSample) -> ClusterSample:
         """The sample with an id for every topic, and with topics that it lacks and that do not count as deleted."""
-        return self.keep_missing_topics(self.with_own_ids(sample))
-
-    def with_own_ids(self, sample: ClusterSample) -> ClusterSample:
-        """The sample with an id for every topic."""
-        if all(topic.id for topic in sample.topics):
-            return sample
-        known = {topic.name: topic.id for topic in self.topics(sample.cluster)}
-        last = self._last_heads.get(sample.cluster, {})
-        topics = []
-        for topic, heads in _heads_of_topics(sample.topics, sample.heads):
-            topic_id = topic.id or known.get(topic.name, _OWN_ID)
-            if not topic.id and has_fallen(last.get(topic.name, heads), heads):
-                topic_id = f"{_OWN_ID}{sample.topics_at_ms}"
-            topics.append(replace(topic, id=topic_id))
-        return replace(sample, topics=tuple(topics))
+        return self.keep_missing_topics(self._ids.with_ids(sample, self.topics(sample.cluster)))
 
     def keep_missing_topics(self, sample: ClusterSample) -> ClusterSample:
         """The sample with the topics that it lacks and that do not count as deleted; their heads are unknown.
@@ -96,14 +82,13 @@ class HeadFiles:
         layout = self._layout
         if layout is None or topics != self._topics:
             layout = self._store.write_arrow("layouts", stem, _layout_of(topics))
-        self._pending = (topics, layout)
+        self._pending, self._written = (topics, layout), samples
         unknown = {c: np.full(sum(t.partitions for t in topics[c]), UNKNOWN, dtype=np.int64) for c in clusters}
         columns = {
             "head": [samples[c].heads if c in samples else unknown[c] for c in clusters],
             "log_start": [samples[c].log_starts if c in samples else unknown[c] for c in clusters],
         }
         table = pa.table({name: np.concatenate(parts) for name, parts in columns.items()}, schema=HEADS)
-        self._pending_heads = to_ints(table["head"])
         heads = self._store.write_arrow("heads", stem, table)
         return HeadSample(heads, layout, {name: sample.heads_at_ms for name, sample in samples.items()})
 
@@ -111,18 +96,8 @@ class HeadFiles:
         """The last written sample is in a manifest now: the next one is compared with it."""
         if self._pending is not None:
             self._topics, self._layout = self._pending
-            self._remember_heads(self._pending_heads)
-
-    def _remember_heads(self, heads: Ints) -> None:
-        flat = [(cluster, topic) for cluster, own in self._topics.items() for topic in own]
-        if not any(topic.id.startswith(_OWN_ID) for _, topic in flat):
-            return
-        before, self._last_heads = self._last_heads, {cluster: {} for cluster in self._topics}
-        for (cluster, _), (topic, now) in zip(flat, _heads_of_topics([topic for _, topic in flat], heads), strict=True):
-            if topic.id.startswith(_OWN_ID):
-                last = before.get(cluster, {}).get(topic.name, now)
-                is_comparable = len(last) == len(now) and not has_fallen(last, now)
-                self._last_heads[cluster][topic.name] = np.maximum(last, now) if is_comparable else now
+            for name, sample in self._written.items():
+                self._ids.remember(name, sample.topics, sample.heads, sample.heads_at_ms[0])
 
 
 def thin_history(history: Sequence[HeadSample], now_ms: int) -> tuple[HeadSample, ...]:
@@ -160,36 +135,13 @@ def with_topics(sample: ClusterSample, topics: Sequence[Topic]) -> ClusterSample
     )
 
 
-def changed_topics(before: Sequence[Topic], now: Sequence[Topic]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Topics that were deleted, and topics that were deleted and created again."""
+def changed_topics(before: Sequence[Topic], now: Sequence[Topic]) -> tuple[tuple[Topic, ...], tuple[Topic, ...]]:
+    """Topics that were deleted, and topics as they are now that were deleted and created again."""
     if tuple(before) == tuple(now):
         return (), ()
-    ids = {topic.name: topic.id for topic in now}
-    deleted = tuple(topic.name for topic in missing_topics(before, now))
-    recreated = tuple(topic.name for topic in before if _is_another(topic.id, ids.get(topic.name, topic.id)))
-    return deleted, recreated
-
-
-def _is_another(before_id: str, now_id: str) -> bool:
-    """Whether these are ids of two topics, and not of one whose brokers have ids only since an upgrade."""
-    return before_id != now_id and before_id.startswith(_OWN_ID) == now_id.startswith(_OWN_ID)
-
-
-def has_fallen(before: Ints, now: Ints) -> bool:
-    """Whether a partition has a lower head than before, or is not there any more.
-
-    A head falls by a few also when its tail was read and turned out to be markers of transactions.
-    """
-    common = min(len(before), len(now))
-    is_known = (before[:common] != UNKNOWN) & (now[:common] != UNKNOWN)
-    return len(now) < len(before) or bool((is_known & (now[:common] < before[:common] - SHORT_LAG)).any())
-
-
-def _heads_of_topics(topics: Sequence[Topic], heads: Ints) -> Iterator[tuple[Topic, Ints]]:
-    first = 0
-    for topic in topics:
-        yield topic, heads[first : first + topic.partitions]
-        first += topic.partitions
+    known = {topic.name: topic for topic in before}
+    recreated = tuple(topic for topic in now if topic.name in known and is_another(known[topic.name], topic))
+    return tuple(missing_topics(before, now)), recreated
 
 
 def _layout_of(topics: Mapping[str, Sequence[Topic]]) -> pa.Table:

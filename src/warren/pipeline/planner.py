@@ -18,6 +18,7 @@ from warren.pipeline.offset_ranges import TopicRead, plan_topic_read
 from warren.pipeline.plan import CyclePlan, PlannedCluster, PlannedSource, filters_text
 from warren.pipeline.schemas import LISTED, OWNERS, SEEDS, TableKind
 from warren.pipeline.shuffle import address_tables, call_buckets
+from warren.pipeline.topic_ids import last_seen_ms
 from warren.pipeline.wanted import keep_wanted_groups
 from warren.pipeline.zookeeper_offsets import SectionRead, plan_section_read
 from warren.snapshot.manifest import ClusterState, HeadSample, Manifest
@@ -118,8 +119,8 @@ class Planner:
             recent_s = self.config.storage.intervals * every_s
             # The list of topics is older than the sample: later commits are to a topic of that name created since.
             deleted, recreated = changed_topics(topics[name], sample.topics) if sample else ((), ())
-            deleted_topics = [(topic, sample.topics_at_ms if sample else 0) for topic in deleted]
-            deleted_topics += [(topic, state.topics_at_ms) for topic in recreated]
+            deleted_topics = [(topic.name, sample.topics_at_ms if sample else 0) for topic in deleted]
+            deleted_topics += [(topic.name, last_seen_ms(topic) or state.topics_at_ms) for topic in recreated]
             planned.append(
                 PlannedCluster(
                     name=name,
