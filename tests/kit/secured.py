@@ -1,8 +1,10 @@
 """A Kafka cluster that is closed: TLS everywhere, four ways to authenticate, and ACLs."""
 
 import secrets
+import ssl
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +18,7 @@ from tests.kit.brokers import KafkaCluster
 from tests.kit.certificates import Authority, Certificate
 from tests.kit.rights import Right
 from tests.kit.tokens import AUDIENCE, ISSUER, TokenEndpoint
+from tests.kit.warrens import wait_for
 
 SCRAM, PLAIN, MTLS, OAUTH = LISTENERS = ("SCRAM", "PLAIN", "MTLS", "OAUTH")
 USERS = {listener: f"warren-{listener.lower()}" for listener in LISTENERS}
@@ -129,7 +132,7 @@ class SecuredKafka(KafkaCluster):
         rights.revoke(self.admin(), user, revoked)
 
     def present(self, listener: str, certificate: Certificate) -> None:
-        """Let a listener show another certificate to whoever connects from now on."""
+        """Let a listener present another certificate to whoever connects from now on."""
         keystore = str(self._write_keystore(certificate))
         name = f"listener.name.{listener.lower()}.ssl.keystore.location"
         entry = ConfigEntry(name, keystore, incremental_operation=AlterConfigOpType.SET)
@@ -137,6 +140,9 @@ class SecuredKafka(KafkaCluster):
         for i in range(self.brokers):
             broker = ConfigResource(ResourceType.BROKER, str(i), incremental_configs=[entry])
             admin.incremental_alter_configs([broker])[broker].result(30)
+        # A broker takes it up a moment later, each of its network threads for itself.
+        for address in self.bootstrap_of(listener).split(","):
+            wait_for(partial(_is_presented, address, certificate), "every network thread presents it", 60)
 
     def restart(self) -> None:
         """Kill all brokers and start them again, by which every connection ends."""
@@ -149,6 +155,12 @@ class SecuredKafka(KafkaCluster):
     def _write_keystore(self, certificate: Certificate) -> Path:
         self._keystores += 1
         return certificate.write_keystore(self.folder / "keystores" / f"{self._keystores}.pem")
+
+
+def _is_presented(address: str, certificate: Certificate) -> bool:
+    """Whether a broker presents a certificate, by all of its network threads."""
+    host, port = address.split(":")
+    return all(ssl.get_server_certificate((host, int(port))).encode() in certificate.chain for _ in range(12))
 
 
 def _escaped(text: str) -> str:
