@@ -8,6 +8,9 @@ from confluent_kafka import KafkaError
 from warren.kafka.client_errors import explain, server_in
 from warren.kafka.tls_probe import find_tls_error
 
+_PROBED = ("certificate verify failed", "brokers are down", "in state SSL_HANDSHAKE")
+"""Errors whose reason a connection to the broker tells."""
+
 
 class ErrorCallback:
     """The `error_cb` of a client with these options, or of several; a poll of the client calls it."""
@@ -30,7 +33,7 @@ class ErrorCallback:
         if sentence := explain(self.newest):
             return sentence
         # That some certificate is wrong, or that the broker closes the connection, is all that librdkafka tells.
-        if "certificate verify failed" in self.newest or "brokers are down" in self.newest:
+        if any(words in self.newest for words in _PROBED):
             server = server_in(self.newest) or str(self._options["bootstrap.servers"]).partition(",")[0]
             found = find_tls_error(self._options, server)
             return f"{server}: {found}" if found else None
