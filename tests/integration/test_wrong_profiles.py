@@ -23,7 +23,7 @@ from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 TOPIC, GROUP = "orders", "billing"
 TRIGGER_S = 2.0
@@ -99,7 +99,6 @@ CASES: dict[str, tuple[str, dict[str, str], str]] = {
     "no SASL where the broker asks for it": (SCRAM, {"tls": "scram"}, "the broker closes the connection at once"),
     "another mechanism": (SCRAM, {"tls": "scram", "sasl": "plain"}, "the broker does not offer this SASL mechanism"),
 }  # fmt: skip
-SHORT = ("TLS on a port without it", "no SASL where the broker asks for it")
 
 
 def with_profile(live: Live, port: str, profile: dict[str, str], *kinds: str) -> Sections:
@@ -113,9 +112,7 @@ def with_profile(live: Live, port: str, profile: dict[str, str], *kinds: str) ->
 
 
 @pytest.mark.parametrize("kinds", [("cluster", "consumer"), ("consumer",)], ids=" and ".join)
-@pytest.mark.parametrize(
-    "case", [case if case in SHORT else pytest.param(case, marks=pytest.mark.long) for case in CASES]
-)
+@pytest.mark.parametrize("case", CASES)
 def test_a_profile_that_does_not_fit_is_told_soon_and_the_right_one_mends_it(
     live: Live, case: str, kinds: tuple[str, ...]
 ) -> None:

@@ -12,6 +12,7 @@ from warren.kafka.error_callback import ErrorCallback
     "error",
     [
         "ssl://{server}/bootstrap: Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)",
+        "ssl://{server}/bootstrap: Send failed: Broken pipe: tls_retry_write_records failure (after 0ms in state UP)",
         "1/1 brokers are down",
     ],
 )
@@ -29,3 +30,9 @@ def test_a_broker_that_closes_a_handshake_does_not_speak_tls(error: str) -> None
         callback = ErrorCallback({"bootstrap.servers": server, "security.protocol": "SSL"})
         callback.newest = error.format(server=server)
         assert (callback.explained() or "").startswith(f"{server}: the broker does not speak TLS on this port")
+
+
+def test_a_connection_that_lasted_ended_for_another_reason() -> None:
+    callback = ErrorCallback({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL"})
+    callback.newest = "ssl://127.0.0.1:1/0: Disconnected (after 61234ms in state UP)"
+    assert callback.explained() is None

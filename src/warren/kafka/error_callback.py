@@ -1,5 +1,6 @@
 """The newest error that a client of librdkafka reports: its calls only time out, whatever the reason."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,8 +9,10 @@ from confluent_kafka import KafkaError
 from warren.kafka.client_errors import explain, server_in
 from warren.kafka.tls_probe import find_tls_error
 
-_PROBED = ("certificate verify failed", "brokers are down", "in state SSL_HANDSHAKE")
-"""Errors whose reason a connection to the broker tells."""
+_PROBED = re.compile(
+    r"certificate verify failed|brokers are down|in state SSL_HANDSHAKE|after \d{1,3}ms in state (UP|APIVERSION_QUERY)"
+)
+"""Errors whose reason a connection to the broker tells; a connection that ends at once was closed for a reason."""
 
 
 class ErrorCallback:
@@ -33,7 +36,7 @@ class ErrorCallback:
         if sentence := explain(self.newest):
             return sentence
         # That some certificate is wrong, or that the broker closes the connection, is all that librdkafka tells.
-        if any(words in self.newest for words in _PROBED):
+        if _PROBED.search(self.newest):
             server = server_in(self.newest) or str(self._options["bootstrap.servers"]).partition(",")[0]
             found = find_tls_error(self._options, server)
             return f"{server}: {found}" if found else None
