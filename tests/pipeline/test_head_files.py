@@ -151,6 +151,6 @@ def test_thinning_goes_by_the_time_a_sample_was_done() -> None:
         return HeadSample(file, file, {"one": (at_ms - 5_000, at_ms - 4_000), "two": (at_ms - 100, at_ms)})
 
     now = 10_000_000
-    history = [taken(now - age) for age in (400_000, 390_000, 340_000, 10_000, 0)]
+    history = [taken(now - age) for age in (400_000, 390_000, 384_000, 10_000, 0)]
     assert thin_history(history, now) == (history[0], history[2], history[3], history[4])
     assert thin_history([], now) == ()

@@ -12,7 +12,7 @@ from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import TABLES, TableKind
 from warren.pipeline.working_bucket import BucketInputs, Names, Rows, WorkingBucket, new_rows
 from warren.snapshot.manifest import Bucket
-from warren.snapshot.schemas import GROUPS, PARTITIONS, WINDOW_COLUMNS
+from warren.snapshot.schemas import GROUPS, PARTITIONS, RATES, WINDOW_COLUMNS
 from warren.snapshot.store import Store
 
 ENCODING = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in WINDOW_COLUMNS} | {
@@ -21,7 +21,9 @@ ENCODING = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in WINDOW_COL
 """Slots and counters differ little from row to row: deltas are a third of the bytes and no slower than plain."""
 
 _PLAIN = ("partition", "status", "reason", "since_ms", "complete", "current_lag", "committed_offset", "head",
-          "head_ms", "log_start", "offsets_log", "trend_floor")  # fmt: skip
+          "head_ms", "log_start", "offsets_log", "trend_floor", "unread_offset", "unread_since_ms", "unread_error_ms",
+          "behind_method", "seconds_behind", "rates_since_ms", *RATES, "catch_up_low_s", "catch_up_high_s",
+          "retention_left_s", "lost")  # fmt: skip
 """The columns that files hold as they are in memory."""
 
 

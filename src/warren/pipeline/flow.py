@@ -40,10 +40,12 @@ from warren.pipeline.drop import (
     drop_unwanted_groups,
 )
 from warren.pipeline.judge_partitions import judge_partitions
+from warren.pipeline.measure_time_lag import measure_time_lag
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.roll_up_groups import roll_up_groups
 from warren.pipeline.schemas import ADDRESSED, RAW_RECORDS, RESULTS, TASK_RECORDS, TableKind
 from warren.pipeline.shuffle import address_tables, gather_tables, join_batches
+from warren.pipeline.update_heads import update_heads
 from warren.pipeline.wanted import keep_wanted
 from warren.pipeline.working_bucket import BucketInputs, BucketStep, WorkingBucket, sort_partitions
 from warren.snapshot.store import Store
@@ -70,7 +72,9 @@ BUCKET_STEPS: tuple[BucketStep, ...] = (
     drop_deleted_partitions,
     drop_unlisted_groups,
     drop_expired,
+    update_heads,
     judge_partitions,
+    measure_time_lag,
     roll_up_groups,
 )
 

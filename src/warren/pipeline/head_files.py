@@ -1,10 +1,9 @@
 """The files of head samples: one per cycle for all clusters, and a layout whenever topics change."""
 
-import math
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import compress, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,12 @@ from warren.snapshot.manifest import File, HeadSample
 from warren.snapshot.schemas import HEADS, LAYOUT
 from warren.snapshot.store import Store
 
-TIERS_MS = ((180_000, 0), (1_800_000, 60_000), (21_600_000, 600_000), (86_400_000, 3_600_000))
-"""Pairs of an age and the distance between samples that are kept up to that age: all at first, then fewer and fewer."""
+DENSE_MS = 180_000
+"""Up to which age all samples are kept."""
+HISTORY_MS = 86_400_000
+"""Up to which age samples are kept at all."""
+MAX_GAP_SHARE = 0.05
+"""How far apart the samples between may be, as a share of their age: so exactly is known when a head was passed."""
 
 
 class HeadFiles:
@@ -112,10 +115,11 @@ def keep_samples(times_ms: Sequence[int], now_ms: int) -> list[int]:
     The newest is always among them. So is the last one before a gap: what it says holds until sampling went on.
     """
     kept: list[int] = []
-    for index, time_ms in enumerate(times_ms[:-1]):
-        spacing = next((gap for age, gap in TIERS_MS if now_ms - time_ms <= age), math.inf)
-        is_apart = spacing < math.inf and (not kept or time_ms - times_ms[kept[-1]] >= spacing)
-        if is_apart or times_ms[index + 1] - time_ms > spacing:
+    for index, (time_ms, next_ms) in enumerate(pairwise(times_ms)):
+        if now_ms - time_ms > HISTORY_MS:
+            continue
+        is_dense = now_ms - time_ms <= DENSE_MS
+        if is_dense or not kept or next_ms - times_ms[kept[-1]] > MAX_GAP_SHARE * (now_ms - next_ms):
             kept.append(index)
     return [*kept, len(times_ms) - 1] if times_ms else []
 

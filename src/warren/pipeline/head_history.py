@@ -9,14 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.domain.arrays import Bools, Codes, Ints, to_array, to_ints
+from warren.domain.arrays import Bools, Codes, Floats, Ints, to_array, to_ints
 from warren.domain.lag import lag_bounds
+from warren.domain.time_lag import TimeLagMethod, UnreadSince, passing_time, unknown_since
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import CyclePlan
 from warren.snapshot.store import Store
 
 MAX_SAMPLES_BACK = 5
 """How many samples back a head is searched when the newest has none; rows remember their head for longer."""
+
+_MIN_LOG_START_SPAN_MS = 600_000
+"""How much history it takes to tell how fast log starts move: they move a segment at a time."""
+
+_SCANNED_SAMPLES = 3
+"""How many of the newest samples are scanned for a passing before the rest is searched: most lags are short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,84 @@ class RowHeads:
         before_ms = np.where(before >= 0, ended[np.maximum(before, 0)], 0)
         after_head[started[after] - before_ms > max_gap_ms] = UNKNOWN
         return lag_bounds(offset, time_ms, before_ms, before_head, started[after], after_head)
+
+    def unread_since(self, rows: Ints, cluster: str, offset: Ints) -> UnreadSince:
+        """When the head of each row passed an offset that it is beyond now.
+
+        Where it was beyond it in the oldest sample already, the time is that of the sample: AT_LEAST.
+        """
+        covering, started, ended = self.times(cluster)
+        since = unknown_since(rows.size)
+        if not covering or not rows.size:
+            return since
+        before, after = self._around_passing(covering, rows, offset)
+        before_head, after_head = self._at_each(covering, before, rows), self._at_each(covering, after, rows)
+        is_passed = (after_head != UNKNOWN) & (after_head > offset)
+        is_between = is_passed & (before_head != UNKNOWN)
+        is_before = is_passed & ~is_between
+        before, after = np.maximum(before, 0), np.maximum(after, 0)
+        between_ms = passing_time(offset, started[before], before_head, ended[after], after_head)
+        since.since_ms = np.where(is_between, between_ms[0], np.where(is_before, ended[after], UNKNOWN))
+        since.error_ms = np.where(is_between, between_ms[1], UNKNOWN)
+        since.method[is_between] = TimeLagMethod.HEAD_HISTORY
+        since.method[is_before] = TimeLagMethod.AT_LEAST
+        return since
+
+    def _around_passing(self, covering: Sequence[int], rows: Ints, offset: Ints) -> tuple[Ints, Ints]:
+        """The last sample in which the head of each row was known and not beyond an offset, and the first after it.
+
+        Samples are positions in `covering`; -1 where there is none. Heads only grow, so that they can be searched.
+        """
+        before, after = np.full((2, rows.size), -1, dtype=np.int64)
+        older = max(len(covering) - _SCANNED_SAMPLES, 0)
+        pending = self._scan(covering, range(len(covering) - 1, older - 1, -1), rows, offset, before, after)
+        low, high = np.full(pending.size, -1, dtype=np.int64), np.full(pending.size, older, dtype=np.int64)
+        for _ in range(older.bit_length()):
+            middle = (low + high) // 2
+            is_beyond = self._at_each(covering, middle, rows[pending]) > offset[pending]
+            high, low = np.where(is_beyond, middle, high), np.where(is_beyond, low, np.maximum(middle, low))
+        before[pending] = low
+        after[pending[high < older]] = high[high < older]
+        # Where a sample has no head of a row, it counted as one from before the passing.
+        in_doubt = np.flatnonzero((before >= 0) & (self._at_each(covering, before, rows) == UNKNOWN))
+        if in_doubt.size:
+            own_before, own_after = before[in_doubt], after[in_doubt]
+            own_before[:] = -1
+            all_samples = range(len(covering) - 1, -1, -1)
+            self._scan(covering, all_samples, rows[in_doubt], offset[in_doubt], own_before, own_after)
+            before[in_doubt], after[in_doubt] = own_before, own_after
+        return before, after
+
+    def _scan(
+        self, covering: Sequence[int], positions: range, rows: Ints, offset: Ints, before: Ints, after: Ints
+    ) -> Ints:
+        """Look for the passings in some samples, newest first; gives the rows whose passing is older than them."""
+        pending = np.arange(rows.size)
+        for position in positions:
+            head = self.at(covering[position], rows[pending])
+            is_known, is_beyond = head != UNKNOWN, head > offset[pending]
+            after[pending[is_known & is_beyond]] = position
+            before[pending[is_known & ~is_beyond]] = position
+            pending = pending[~is_known | is_beyond]
+        return pending
+
+    def _at_each(self, covering: Sequence[int], position: Ints, rows: Ints) -> Ints:
+        """The head of each row in a sample of its own, given by its position in `covering`; UNKNOWN for -1."""
+        heads = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for sample in np.unique(position[position >= 0]):
+            own = np.flatnonzero(position == sample)
+            heads[own] = self.at(covering[int(sample)], rows[own])
+        return heads
+
+    def log_start_rate(self, rows: Ints, cluster: str) -> Floats:
+        """How many offsets per second the log start of each row has moved in all of the history; NaN if unknown."""
+        covering, started, _ = self.times(cluster)
+        rate = np.full(rows.size, np.nan)
+        if len(covering) > 1 and started[-1] - started[0] >= _MIN_LOG_START_SPAN_MS:
+            first, last = self.at(covering[0], rows, "log_start"), self.at(covering[-1], rows, "log_start")
+            is_known = (first != UNKNOWN) & (last != UNKNOWN) & (last >= first)
+            rate = np.where(is_known, (last - first) * 1000.0 / (started[-1] - started[0]), np.nan)
+        return rate
 
 
 def _qualified(clusters: pa.StringArray, topics: pa.StringArray) -> pa.StringArray:

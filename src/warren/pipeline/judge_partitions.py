@@ -9,14 +9,13 @@ tells the whole way.
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.arrays import Bools, Ints
+from warren.domain.arrays import Bools
 from warren.domain.lag import SHORT_LAG, current_lag
 from warren.domain.rules import Evidence, Reason, judge
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, take_rows
-from warren.pipeline.head_history import RowHeads
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket, search
+from warren.pipeline.working_bucket import BucketInputs, WorkingBucket, search
 
 MAX_REQUESTED = 100
 """How many tails one bucket requests per cycle."""
@@ -26,7 +25,7 @@ Tail = tuple[str, str, int]
 
 
 def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
-    """Set heads, current lag and verdict; partitions that cannot be judged now keep what they had."""
+    """Set current lag and verdict; partitions that cannot be judged now keep what they had."""
     plan, rows = inputs.plan, bucket.rows
     is_judged = np.array([cluster.is_judged for cluster in plan.clusters], dtype=np.bool_)[rows.cluster]
     bucket.unknown_since_ms = np.full(len(rows), UNKNOWN, dtype=np.int64)
@@ -41,7 +40,6 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         logs, log = cluster.offsets_logs(), rows.offsets_log[own]
         bucket.unknown_since_ms[own] = logs.unknown_since(log)
         observed_ms[own] = logs.observed_until(log, rows.windows.time_ms[own, -1], plan.now_ms)
-        _update_heads(rows, own, heads)
         recent_head[own], is_recent_complete[own] = heads.recent(own, cluster.name, plan.now_ms - cluster.recent_ms)
     is_judged &= bucket.unknown_since_ms == UNKNOWN
     judged = np.flatnonzero(is_judged)
@@ -69,16 +67,6 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     rows.status[judged], rows.reason[judged] = verdicts.status, verdicts.reason
     rows.complete[judged], rows.trend_floor[judged] = verdicts.complete, verdicts.trend_floor
     return bucket
-
-
-def _update_heads(rows: Rows, own: Ints, heads: RowHeads) -> None:
-    """Set the newest heads; a partition without a leader keeps its last one: nothing is produced to it either."""
-    head, head_ms = heads.newest(own)
-    log_start, _ = heads.newest(own, "log_start")
-    is_known = head != UNKNOWN
-    rows.head[own[is_known]], rows.head_ms[own[is_known]] = head[is_known], head_ms[is_known]
-    is_known = log_start != UNKNOWN
-    rows.log_start[own[is_known]] = log_start[is_known]
 
 
 def _is_tail_verified(bucket: WorkingBucket, plan: CyclePlan) -> Bools:

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from warren.domain.arrays import Bools, Ints, SmallInts, to_array, to_ints
 from warren.domain.status import Status
+from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.working_bucket import BucketInputs, Names, WorkingBucket, search
-from warren.snapshot.schemas import GROUPS
+from warren.pipeline.working_bucket import BucketInputs, Names, Rows, WorkingBucket, search
+from warren.snapshot.schemas import GROUPS, RATES
 
 _COUNTED = {
     f"count_{status.name.lower()}": status for status in Status if f"count_{status.name.lower()}" in GROUPS.names
@@ -45,6 +47,11 @@ def roll_up_groups(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         "newest_commit_ms": np.maximum.reduceat(end_ms, first),
         "unknown_since_ms": np.maximum.reduceat(bucket.unknown_since_ms, first),
         **{name: np.add.reduceat(rows.status == counted, first, dtype=np.int32) for name, counted in _COUNTED.items()},
+        **_time_lag(rows, group, first),
+        **{name: np.add.reduceat(np.maximum(getattr(rows, name), 0), first) for name in (*RATES, "lost")},
+        "catch_up_low_s": _largest(rows.catch_up_low_s, first),
+        "catch_up_high_s": _largest(rows.catch_up_high_s, first),
+        "retention_left_s": _smallest(rows.retention_left_s, first),
     }
     bucket.group_table = pa.table({name: columns[name] for name in GROUPS.names}, schema=GROUPS)
     return bucket
@@ -62,6 +69,29 @@ def _worst_row(status: SmallInts, worst: SmallInts, lag: Ints, group: Ints, firs
     is_worst = status == worst[group]
     lag_of_worst = np.where(is_worst, lag, UNKNOWN)
     return _first_row(is_worst & (lag_of_worst == np.maximum.reduceat(lag_of_worst, first)[group]), group, first)
+
+
+def _time_lag(rows: Rows, group: Ints, first: Ints) -> dict[str, object]:
+    """The time lag of each group: the largest of its partitions, at least that if not all are known."""
+    behind = np.maximum.reduceat(rows.seconds_behind, first)
+    row = _first_row(rows.seconds_behind == behind[group], group, first)
+    method = rows.behind_method[row]
+    is_partly_known = np.logical_or.reduceat((rows.behind_method == TimeLagMethod.UNKNOWN), first) & (behind > 0)
+    method = np.where(is_partly_known, TimeLagMethod.AT_LEAST, method).astype(np.int8)
+    return {"seconds_behind": behind, "behind_method": method, "behind_row": row}
+
+
+def _largest(values: NDArray[np.float32], first: Ints) -> NDArray[np.float32]:
+    """The largest value of each group; UNKNOWN if one of them is, unless another is infinite."""
+    largest = np.maximum.reduceat(values, first)
+    is_unknown = (np.minimum.reduceat(values, first) == UNKNOWN) & np.isfinite(largest)
+    return np.where(is_unknown, np.float32(UNKNOWN), largest)
+
+
+def _smallest(values: NDArray[np.float32], first: Ints) -> NDArray[np.float32]:
+    """The smallest known value of each group; UNKNOWN if none is."""
+    known = np.fmin.reduceat(np.where(values == UNKNOWN, np.float32(np.nan), values), first)
+    return np.where(np.isnan(known), np.float32(UNKNOWN), known)
 
 
 def _since(status: SmallInts, keys: Ints, bucket: WorkingBucket, inputs: BucketInputs) -> Ints:

@@ -14,9 +14,10 @@ from warren.domain.windows import UNKNOWN, Windows, concat, empty, is_filled, ta
 from warren.pipeline.head_history import HeadHistory, RowHeads
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import LISTED, LISTED_PARTITIONS
-from warren.snapshot.schemas import GROUPS
+from warren.snapshot.schemas import GROUPS, RATES
 
 Integers = NDArray[np.integer]
+Rates = NDArray[np.float32]
 
 
 class Names:
@@ -80,6 +81,20 @@ class Rows:
     log_start: Ints
     offsets_log: Codes
     trend_floor: Floats
+    unread_offset: Ints
+    unread_since_ms: Ints
+    unread_error_ms: Ints
+    behind_method: SmallInts
+    seconds_behind: Floats
+    rates_since_ms: Ints
+    produced_1m: Rates
+    produced_10m: Rates
+    consumed_1m: Rates
+    consumed_10m: Rates
+    catch_up_low_s: Rates
+    catch_up_high_s: Rates
+    retention_left_s: Rates
+    lost: Ints
     windows: Windows
 
     def __len__(self) -> int:
@@ -106,6 +121,12 @@ _NEW: dict[str, tuple[type[np.generic], int]] = {
     "complete": (np.float32, 0),
     **dict.fromkeys(("current_lag", "committed_offset", "head", "head_ms", "log_start"), (np.int64, UNKNOWN)),
     "trend_floor": (np.float64, UNKNOWN),
+    **dict.fromkeys(("unread_offset", "unread_since_ms", "unread_error_ms", "rates_since_ms"), (np.int64, UNKNOWN)),
+    "behind_method": (np.int8, UNKNOWN),
+    "seconds_behind": (np.float64, UNKNOWN),
+    **dict.fromkeys(RATES, (np.float32, UNKNOWN)),
+    **dict.fromkeys(("catch_up_low_s", "catch_up_high_s", "retention_left_s"), (np.float32, UNKNOWN)),
+    "lost": (np.int64, 0),
 }
 """The columns beside the windows: their types, and what a row holds of which nothing is known yet."""
 
@@ -156,7 +177,8 @@ class WorkingBucket:
         if step_ms:
             windows = self.rows.windows
             windows.time_ms = np.where(is_filled(windows), windows.time_ms + step_ms, windows.time_ms)
-            for times in (self.rows.since_ms, self.rows.head_ms):
+            rows = self.rows
+            for times in (rows.since_ms, rows.head_ms, rows.unread_since_ms, rows.rates_since_ms):
                 times[times > 0] += step_ms
 
     def keep(self, is_kept: Bools) -> None:

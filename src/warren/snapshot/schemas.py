@@ -11,6 +11,9 @@ Row = Mapping[str, Any]
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _SLOTS = pa.list_(pa.field("item", pa.int64(), nullable=False))
 
+RATES = ("produced_1m", "produced_10m", "consumed_1m", "consumed_10m")
+"""Messages per second, averaged over about one and ten minutes."""
+
 WINDOW_COLUMNS = ("offsets", "times_ms", "orders", "lags", "lags_low", "lags_high")
 
 PARTITIONS = pa.schema(
@@ -32,6 +35,15 @@ PARTITIONS = pa.schema(
         ("log_start", pa.int64()),
         ("offsets_log", pa.int32()),
         ("trend_floor", pa.float64()),
+        ("unread_offset", pa.int64()),
+        ("unread_since_ms", pa.int64()),
+        ("unread_error_ms", pa.int64()),
+        ("behind_method", pa.int8()),
+        ("seconds_behind", pa.float64()),
+        ("rates_since_ms", pa.int64()),
+        *((name, pa.float32()) for name in RATES),
+        *((name, pa.float32()) for name in ("catch_up_low_s", "catch_up_high_s", "retention_left_s")),
+        ("lost", pa.int64()),
         *((f"{edge}_{column}", pa.int64()) for edge in ("start", "end") for column in ("offset", "ms", "lag")),
         *((name, _SLOTS) for name in WINDOW_COLUMNS),
     ]
@@ -39,6 +51,9 @@ PARTITIONS = pa.schema(
 """One row per partition of a group, sorted by cluster, group, topic, partition; the window's slots oldest first.
 
 `head_ms` is when the head was sampled; `offsets_log` numbers the offsets partition that its commits come from.
+`unread_since_ms` is since when the message at `unread_offset`, the first unread one, has been there, give or take
+`unread_error_ms`; `behind_method` says how that is known (`domain/time_lag.py`), and `seconds_behind` is what follows.
+`lost` messages were deleted before they were read.
 """
 
 GROUPS = pa.schema(
@@ -58,9 +73,20 @@ GROUPS = pa.schema(
         *((f"count_{status}", pa.int32()) for status in ("ok", "warn", "stop", "stall", "rewind")),
         ("newest_commit_ms", pa.int64()),
         ("unknown_since_ms", pa.int64()),
+        ("seconds_behind", pa.float64()),
+        ("behind_method", pa.int8()),
+        ("behind_row", pa.int64()),
+        *((name, pa.float32()) for name in RATES),
+        *((name, pa.float32()) for name in ("catch_up_low_s", "catch_up_high_s", "retention_left_s")),
+        ("lost", pa.int64()),
     ]
 )
-"""One row per group, in the order of the partitions file of the same bucket; `*_row` are rows of that file."""
+"""One row per group, in the order of the partitions file of the same bucket; `*_row` are rows of that file.
+
+`seconds_behind` is the largest of its partitions, that of `behind_row`; with the method AT_LEAST there may be larger
+ones. Rates and `lost` are sums; `catch_up_*` are of the slowest partition, `retention_left_s` of the first that
+loses data.
+"""
 
 LAYOUT = pa.schema(
     [

@@ -1,0 +1,165 @@
+"""Time lag over cycles in a row: hand-made heads and commits, against when each message really appeared."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kit.plans import NOW, Commit, Rehearsal, plan
+from warren.domain.rates import NEVER_S
+from warren.domain.time_lag import TimeLagMethod
+from warren.domain.windows import UNKNOWN
+
+TRIGGER = 10_000
+HOUR = 3_600_000
+KEY = ("local", "g", "t", 0)
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def cycles(tmp_path: Path) -> Rehearsal:
+    return Rehearsal(tmp_path, plan(tmp_path))
+
+
+def run(
+    cycles: Rehearsal,
+    triggers: range,
+    head: Callable[[int], int],
+    committed: Callable[[int], int | None],
+    trigger_ms: int = TRIGGER,
+) -> list[Row]:
+    """Cycles in which the head and the commit of each trigger are given; the partition as each cycle judged it."""
+    rows = []
+    for n in triggers:
+        now, offset = NOW + n * trigger_ms, committed(n)
+        cycles.sample(now, {"local": {"t": [head(n)]}})
+        commits = [] if offset is None else [Commit("g", "t", 0, offset, now - 100, n + 1)]
+        rows.append(cycles.cycle(now, commits)[KEY])
+    return rows
+
+
+def test_a_steady_group_is_as_far_behind_as_its_first_unread_message(cycles: Rehearsal) -> None:
+    # 100 messages per second; the group is always 1,500 messages, so 15 s, behind.
+    rows = run(cycles, range(20), lambda n: 10_000 + 1_000 * n, lambda n: 8_500 + 1_000 * n)
+    assert all(row["seconds_behind"] == pytest.approx(15.0, abs=0.1) for row in rows[3:])
+    assert {row["behind_method"] for row in rows[3:]} == {TimeLagMethod.HEAD_HISTORY}
+    assert all(row["unread_error_ms"] <= TRIGGER for row in rows[3:])
+    last = rows[-1]
+    rates = [last[name] for name in ("produced_1m", "produced_10m", "consumed_1m", "consumed_10m")]
+    assert rates == pytest.approx([100.0] * 4)
+    assert cycles.groups()["local", "g"]["seconds_behind"] == pytest.approx(15.0, abs=0.1)
+
+
+def test_time_lag_is_zero_on_an_idle_topic(cycles: Rehearsal) -> None:
+    rows = run(cycles, range(30), lambda _: 500, lambda n: 500 if n < 3 else None)
+    assert {(row["seconds_behind"], row["behind_method"]) for row in rows} == {(0.0, TimeLagMethod.CAUGHT_UP)}
+
+
+def test_time_lag_of_a_stopped_group_grows_second_by_second_and_is_looked_up_once(cycles: Rehearsal) -> None:
+    rows = run(cycles, range(60), lambda n: 1_000 + 100 * n, lambda n: 1_000 + 100 * n if n < 5 else None)
+    stopped = rows[6:]
+    assert len({(row["unread_since_ms"], row["unread_error_ms"]) for row in stopped}) == 1
+    assert np.diff([row["seconds_behind"] for row in stopped]).tolist() == pytest.approx([10.0] * 53)
+    # The first unread message came right after the fifth sample.
+    assert stopped[-1]["seconds_behind"] == pytest.approx(550.0, abs=0.1)
+    assert (stopped[-1]["catch_up_low_s"], stopped[-1]["catch_up_high_s"]) == (NEVER_S, NEVER_S)
+
+
+def test_time_lag_falls_while_a_group_catches_up_and_the_forecast_holds(cycles: Rehearsal) -> None:
+    # 10 messages per second; the group was away for 20 triggers and then reads 30 per second.
+    rows = run(
+        cycles,
+        range(40),
+        lambda n: 1_000 + 100 * n,
+        lambda n: 1_000 if n < 20 else min(1_000 + 300 * (n - 20), 1_000 + 100 * n),
+    )
+    behind = [row["seconds_behind"] for row in rows]
+    assert behind[20] == pytest.approx(200.0, abs=10.0)
+    assert max(np.diff(behind[20:31])) < 0
+    assert behind[30:] == [0.0] * 10
+    lag = 100 * 26 - 300 * 6
+    assert rows[26]["catch_up_low_s"] <= lag / 20 * 1.4
+    assert rows[26]["catch_up_high_s"] >= lag / 20
+
+
+def test_a_burst_is_not_days(cycles: Rehearsal) -> None:
+    """A head rate of 1 per hour says nothing about a burst of a million messages a second ago."""
+    rows = run(cycles, range(12), lambda n: 1_000 if n < 10 else 1_001_000, lambda n: 1_000 if n < 9 else None)
+    assert rows[-1]["seconds_behind"] == pytest.approx(20.0, abs=10.0)
+
+
+def test_one_message_per_hour_is_as_exact_as_the_samples(cycles: Rehearsal) -> None:
+    rows = run(cycles, range(50), lambda n: 100 + n // 20, lambda n: 100 if n == 0 else None)
+    since = {row["unread_since_ms"] for row in rows[21:]}
+    assert since == {NOW + 195_000}
+    assert {row["unread_error_ms"] for row in rows[21:]} == {5_000}
+
+
+def test_a_group_older_than_the_history_is_at_least_as_far_behind(cycles: Rehearsal) -> None:
+    rows = run(cycles, range(4), lambda n: 5_000 + n, lambda n: 10 if n == 0 else None)
+    assert [row["behind_method"] for row in rows] == [TimeLagMethod.AT_LEAST] * 4
+    assert [row["seconds_behind"] for row in rows] == [0.0, 10.0, 20.0, 30.0]
+    assert cycles.groups()["local", "g"]["behind_method"] == TimeLagMethod.AT_LEAST
+
+
+def test_time_lag_has_no_ceiling(cycles: Rehearsal) -> None:
+    """A group that stopped two days ago is two days behind, though the history covers one."""
+    rows = run(cycles, range(49), lambda n: 1_000 + n, lambda n: 1_000 if n == 0 else None, HOUR)
+    assert rows[-1]["seconds_behind"] == pytest.approx(2 * 24 * 3600, rel=0.02)
+    assert rows[-1]["behind_method"] == TimeLagMethod.HEAD_HISTORY
+
+
+def test_a_group_that_goes_back_is_as_far_behind_as_what_it_reads_again(cycles: Rehearsal) -> None:
+    rows = run(cycles, range(30), lambda n: 1_000 + 100 * n, lambda n: 1_000 + 100 * n if n < 25 else 1_500)
+    assert rows[24]["seconds_behind"] == 0.0
+    assert rows[25]["seconds_behind"] == pytest.approx(200.0, abs=10.0)
+
+
+def test_a_topic_that_is_created_again_starts_from_nothing(cycles: Rehearsal) -> None:
+    run(cycles, range(20), lambda n: 1_000 + 100 * n, lambda n: 1_000 if n == 0 else None)
+    now = NOW + 20 * TRIGGER
+    cycles.sample(now, {"local": {"t": [50]}}, {"t": "another"})
+    row = cycles.cycle(now, [Commit("g", "t", 0, 20, now - 100, 100)])[KEY]
+    assert row["seconds_behind"] <= 20.0
+    assert row["behind_method"] == TimeLagMethod.AT_LEAST
+
+
+def test_rows_without_a_head_in_some_samples_are_found_all_the_same(cycles: Rehearsal) -> None:
+    def head(n: int) -> int:
+        return UNKNOWN if n % 3 == 1 else 1_000 + 100 * n
+
+    rows = run(cycles, range(40), head, lambda n: 1_550 if n == 38 else 1_000 + 50 * n)
+    # Offset 1,550 was passed between the samples 5 and 6.
+    assert rows[38]["unread_since_ms"] == pytest.approx(NOW + 55_000, abs=TRIGGER)
+    assert rows[38]["behind_method"] == TimeLagMethod.HEAD_HISTORY
+
+
+def test_messages_that_were_deleted_unread_are_lost_and_the_group_is_still_behind(tmp_path: Path) -> None:
+    cycles = Rehearsal(tmp_path, plan(tmp_path))
+    run(cycles, range(10), lambda n: 1_000 + 100 * n, lambda n: 1_000 if n == 0 else None)
+    row = cycles.partitions()[KEY]
+    assert (row["lost"], row["log_start"]) == (0, 0)
+    assert row["seconds_behind"] == pytest.approx(90.0, abs=10.0)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_lives_are_within_the_stated_error(cycles: Rehearsal, seed: int) -> None:
+    """Heads that move by chance: the first unread message appeared within the error of when Warren says."""
+    random = np.random.default_rng(seed)
+    head, committed, appeared_ms = 1_000, 1_000, {}
+    for n in range(120):
+        now = NOW + n * TRIGGER
+        for _ in range(int(random.integers(0, 6))):
+            appeared_ms[head] = int(now - random.integers(1, TRIGGER))
+            head += 1
+        cycles.sample(now, {"local": {"t": [head]}})
+        committed = int(random.integers(committed, head + 1)) if random.random() < 0.3 else committed
+        row = cycles.cycle(now, [Commit("g", "t", 0, committed, now, n + 1)])[KEY]
+        if committed == head:
+            assert row["seconds_behind"] == 0.0
+        elif row["behind_method"] == TimeLagMethod.HEAD_HISTORY:
+            assert abs(row["unread_since_ms"] - appeared_ms[committed]) <= row["unread_error_ms"]
+        else:
+            assert row["unread_since_ms"] >= appeared_ms[committed]
