@@ -1,6 +1,7 @@
 """Time lag over cycles in a row: hand-made heads and commits, against when each message really appeared."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +164,39 @@ def test_random_lives_are_within_the_stated_error(cycles: Rehearsal, seed: int) 
             assert abs(row["unread_since_ms"] - appeared_ms[committed]) <= row["unread_error_ms"]
         else:
             assert row["unread_since_ms"] >= appeared_ms[committed]
+
+
+def test_times_of_records_reach_further_back_than_the_history(cycles: Rehearsal) -> None:
+    run(cycles, range(3), lambda n: 5_000 + n, lambda n: 10 if n == 0 else None)
+    asked = [unread for result in cycles.results.values() for unread in result.times_to_look_up]
+    assert asked == [("local", "t", 0, 10)]
+
+    times = (("t", 0, 10, NOW - 6 * HOUR, 0), ("u", 0, 10, NOW - HOUR, 0), ("t", 0, 11, NOW, 0))
+    cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
+    [row] = run(cycles, range(3, 4), lambda n: 5_000 + n, lambda _: None)
+    assert (row["behind_method"], row["unread_error_ms"]) == (TimeLagMethod.RECORD_TIME, 0)
+    assert row["seconds_behind"] == 6 * 3600 + 30
+    assert not any(result.times_to_look_up for result in cycles.results.values())
+
+    cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=()),))
+    [row] = run(cycles, range(4, 5), lambda n: 5_000 + n, lambda _: None)
+    assert row["seconds_behind"] == 6 * 3600 + 40, "it is asked once"
+
+
+def test_a_group_that_reads_on_is_between_the_record_that_is_known_and_the_head(cycles: Rehearsal) -> None:
+    run(cycles, range(1), lambda _: 5_000, lambda _: 10)
+    times = (("t", 0, 10, NOW - 6 * HOUR, 0),)
+    cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
+    [row] = run(cycles, range(1, 2), lambda _: 5_000, lambda _: 2_505)
+    assert row["behind_method"] == TimeLagMethod.RECORD_TIME
+    assert row["seconds_behind"] == pytest.approx(3 * 3600, rel=0.01)
+    asked = [unread for result in cycles.results.values() for unread in result.times_to_look_up]
+    assert asked == [("local", "t", 0, 2_505)], "a rough time is looked up again"
+
+
+def test_a_record_time_is_never_later_than_what_the_head_history_proves(cycles: Rehearsal) -> None:
+    run(cycles, range(3), lambda n: 5_000 + n, lambda n: 10 if n == 0 else None)
+    times = (("t", 0, 10, NOW + 15_000, 0),)
+    cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
+    [row] = run(cycles, range(3, 4), lambda n: 5_000 + n, lambda _: None)
+    assert (row["behind_method"], row["seconds_behind"]) == (TimeLagMethod.AT_LEAST, 30.0)

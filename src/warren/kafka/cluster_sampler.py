@@ -16,6 +16,7 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, AdminOf, TopicDescriptions
 from warren.kafka.described_topics import TopicDescriber
+from warren.kafka.record_times import RecordTimes
 from warren.kafka.samples import (
     COMMITTED,
     NO_OFFSETS,
@@ -78,6 +79,7 @@ class ClusterSampler:
         self._client = AdminOf(target.connection)
         self._describer = TopicDescriber(target, self._client)
         self._tails = Tails(target.cluster, target.connection)
+        self._record_times = RecordTimes(target.cluster, self._client)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
         self._is_refresh_wanted = threading.Event()
@@ -93,7 +95,8 @@ class ClusterSampler:
     def sample(self, deadline: float, known: SampleVersions, questions: SampleQuestions) -> ClusterSample:
         """Fix the ends of the offsets topics, then read all heads; what does not arrive in time is UNKNOWN.
 
-        Leaves out what the requester knows by version. Tails are verified in the background, for later samples.
+        Leaves out what the requester knows by version. Tails and times of records are read in the background, for
+        later samples.
         """
         if self._unavailable_reason:
             # One sample has waited for it. The refresh notices when it is back; until then no sample waits again.
@@ -135,6 +138,7 @@ class ClusterSampler:
             heads=heads,
             log_starts=topics.log_starts if is_new_layout else NO_OFFSETS,
             verified_tails=verified_tails,
+            record_times=self._record_times.known(questions.unread_offsets, topics.layout, heads),
             owners=owners.table,
             consumer_groups=owners.groups,
             versions=SampleVersions(topics.version, topics.owners.version),
@@ -182,6 +186,7 @@ class ClusterSampler:
         self._is_unavailable.set()
         self._is_refresh_wanted.set()
         self._tails.close()
+        self._record_times.close()
 
     def _ends(
         self, described: TopicDescriptions, deadline: float

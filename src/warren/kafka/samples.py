@@ -15,6 +15,11 @@ Partition = tuple[str, int]
 VerifiedTail = tuple[str, int, int]
 """A topic, a partition of it, and an offset: right before it there is data, not a transaction marker."""
 
+UnreadOffset = tuple[str, int, int]
+"""A topic, a partition of it, and the offset of its first unread message."""
+RecordTime = tuple[str, int, int, int, int]
+"""A topic, a partition of it, an offset, the time of the record there, and how far off that may be (both in ms)."""
+
 TOPIC_GRACE_MS = 5_000
 """How long lists of topics must lack a topic that does not exist until it counts as deleted."""
 
@@ -96,10 +101,14 @@ def missing_topics(before: Sequence[Topic], now: Sequence[Topic]) -> list[Topic]
 
 @dataclass(frozen=True, slots=True)
 class SampleQuestions:
-    """What a sample of a cluster is to find out besides: which tails end in data, and what became of some topics."""
+    """What a sample of a cluster is to find out besides.
+
+    Which tails end in data, what became of some topics, and when the records at some offsets were made.
+    """
 
     unverified_tails: Sequence[Partition] = ()
     missing_topics: Sequence[str] = ()
+    unread_offsets: Sequence[UnreadOffset] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,7 @@ class ClusterSample:
     heads: Ints = field(default_factory=NO_OFFSETS.copy)
     log_starts: Ints = field(default_factory=NO_OFFSETS.copy)
     verified_tails: tuple[VerifiedTail, ...] = ()
+    record_times: tuple[RecordTime, ...] = ()
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0

@@ -17,7 +17,7 @@ from warren.kafka.samples import Partition, Topic
 
 # librdkafka searches a request's list once per answer in it, so the cost grows with the square of its size. With
 # 200 partitions that is less than the round trip; one request of 5,000 partitions cost six times as much.
-_MAX_REQUEST_PARTITIONS = 200
+MAX_REQUEST_PARTITIONS = 200
 # When some broker has answered, the next answer may take so long: one broker that is gone must not take up a sample.
 _GRACE_S = 2.0
 _UNRESPONSIVE_GRACE_S = 0.5
@@ -95,7 +95,7 @@ class OffsetQuery:
                 TopicPartition(layout.topics[t].name, p, offset_spec)
                 for t, p in zip(topic.tolist(), partition.tolist(), strict=True)
             ]
-            requests = batches(partitions, _MAX_REQUEST_PARTITIONS)
+            requests = batches(partitions, MAX_REQUEST_PARTITIONS)
             self._leaders.append(_LeaderRequests(leader, indices, requests))
 
     def send(self, admin: Admin, isolation: int, deadline: float) -> Callable[[], Ints]:

@@ -1,6 +1,6 @@
 """What the task of a bucket sends back to the driver: a few counts, however many groups the bucket has."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from warren.domain.arrays import Ints, to_array, to_bools, to_ints
 from warren.domain.status import Status
+from warren.kafka.samples import UnreadOffset
 from warren.pipeline.judge_partitions import Tail, tails_to_verify
+from warren.pipeline.record_times import Unread, times_to_look_up
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 from warren.snapshot.manifest import Bucket, File
 
@@ -45,6 +47,7 @@ class BucketResult(msgspec.Struct, frozen=True):
     clusters: Mapping[str, ClusterCounts]
     rejects: tuple[Rejected, ...] = ()
     tails_to_verify: tuple[Tail, ...] = ()
+    times_to_look_up: tuple[Unread, ...] = ()
     renewed_deletions: tuple[str, ...] = ()
     """The ids of deletions whose groups have committed again."""
     unlisted_groups: tuple[tuple[str, str], ...] = ()
@@ -63,6 +66,14 @@ def decode_result(data: bytes) -> BucketResult:
     return msgspec.msgpack.decode(data, type=BucketResult)
 
 
+def unread_offsets(results: Iterable[BucketResult]) -> dict[str, list[UnreadOffset]]:
+    """By cluster, the offsets of first unread messages of which only a bound in time is known."""
+    offsets: dict[str, list[UnreadOffset]] = {}
+    for cluster, topic, partition, offset in (unread for result in results for unread in result.times_to_look_up):
+        offsets.setdefault(cluster, []).append((topic, partition, offset))
+    return offsets
+
+
 def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> BucketResult:
     """The result of a bucket that went through all steps."""
     return BucketResult(
@@ -70,6 +81,7 @@ def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> Buc
         _cluster_counts(bucket, inputs),
         msgspec.convert(tuple(inputs.rejects.to_pylist()), tuple[Rejected, ...]),
         tails_to_verify(bucket, inputs.plan),
+        times_to_look_up(bucket, inputs.plan),
         bucket.renewed_deletions,
         bucket.unlisted_groups,
     )

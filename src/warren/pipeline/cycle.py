@@ -10,7 +10,7 @@ from msgspec import structs
 from warren.clock import ClockReading, read_clock
 from warren.config import Config
 from warren.kafka.samples import ClusterSample, Partition, SampleQuestions
-from warren.pipeline.bucket_result import BucketResult
+from warren.pipeline.bucket_result import BucketResult, unread_offsets
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.cluster_errors import log_cluster_errors
 from warren.pipeline.cluster_reads import ClusterReads
@@ -286,8 +286,8 @@ class Cycles:
         tails: dict[str, dict[Partition, None]] = {name: {} for name in self._planner.names}
         for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
             tails[cluster][topic, partition] = None
-        missing = self._head_files.missing_topics()
-        self._ask({name: SampleQuestions(list(tails[name]), missing.get(name, ())) for name in tails})
+        missing, unread = self._head_files.missing_topics(), unread_offsets(results)
+        self._ask({n: SampleQuestions(list(tails[n]), missing.get(n, ()), unread.get(n, ())) for n in tails})
 
     def _log_rejects(self, results: Sequence[BucketResult]) -> None:
         for reject in (reject for result in results for reject in result.rejects):

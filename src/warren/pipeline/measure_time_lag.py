@@ -7,6 +7,7 @@ from warren.domain.rates import MIN_AGE_MS, SPANS_MS, catch_up_seconds, lost_mes
 from warren.domain.time_lag import TimeLagMethod, UnreadSince, seconds_behind
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.head_history import RowHeads
+from warren.pipeline.record_times import set_record_times
 from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
 
 
@@ -23,6 +24,7 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
             continue
         own = np.flatnonzero(is_own)
         _set_unread_since(rows, own, is_same[own], heads, cluster.name)
+        set_record_times(bucket, own, cluster.record_times, plan.now_ms)
         since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
         rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
         _set_forecasts(rows, own, heads, cluster.name)

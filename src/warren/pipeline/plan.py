@@ -10,7 +10,7 @@ from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.domain.offsets_logs import OffsetsLog, OffsetsLogs
 from warren.domain.rules import Limits
-from warren.kafka.samples import VerifiedTail
+from warren.kafka.samples import RecordTime, VerifiedTail
 from warren.snapshot.manifest import Bucket, HeadSample
 from warren.snapshot.requests import PipelineRequest
 
@@ -31,6 +31,8 @@ class PlannedCluster:
     """Topics that were deleted, created again or not, and when: commits from before do not count."""
     verified_tails: tuple[VerifiedTail, ...] = ()
     """Partitions whose tail has been read, and the end of the data in it."""
+    record_times: tuple[RecordTime, ...] = ()
+    """When the records at some offsets were made."""
     logs: tuple[OffsetsLog, ...] = ()
     """Its offsets partitions."""
     filters: tuple[GroupFilter, ...] = (GroupFilter(),)

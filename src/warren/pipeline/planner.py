@@ -130,6 +130,7 @@ class Planner:
                     max_gap_ms=round(MAX_GAP_TRIGGERS * every_s * 1000),
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
+                    record_times=sample.record_times if sample else (),
                     logs=(
                         *(log for read in own for log in to_logs(read, state, now_ms)),
                         *(read.to_log(now_ms) for read in in_zookeeper),
