@@ -39,6 +39,7 @@ from warren.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
+PAST_HEADS_TIMEOUT_S = 30.0
 COMMITTED_TIMEOUT_S = 60.0
 SAMPLE_TIMEOUT_S = 10.0
 RELOAD_POLL_S = 0.25
@@ -101,6 +102,7 @@ class Parts:
                 lambda cluster, stable_ends: find_transactional_ids(self._config, cluster, stable_ends)
             ),
             zookeeper=self._zookeeper,
+            read_past_heads=lambda cluster: samplers.past_heads(cluster, PAST_HEADS_TIMEOUT_S),
         )
         self.followers: list[SnapshotFollower] = []
         rename_former_folder(self._store.root)

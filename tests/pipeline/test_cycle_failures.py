@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.kit.engines import InProcess, TestRead
@@ -28,6 +29,7 @@ from warren.pipeline.shuffle import address_tables
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import newest_snapshot
+from warren.snapshot.schemas import PARTITIONS
 from warren.snapshot.store import KINDS, Store
 
 CLUSTERS = ("a", "b", "c")
@@ -268,8 +270,11 @@ def cut(path: Path) -> None:
 
 
 def flip(path: Path) -> None:
+    """Change one bit of the data of a page; what is in the headers of pages has no checksum."""
+    columns = pq.ParquetFile(path).metadata.row_group(0)
+    chunk = columns.column(PARTITIONS.names.index("committed_offset"))
     data = bytearray(path.read_bytes())
-    data[len(data) // 3] ^= 1
+    data[chunk.data_page_offset + chunk.total_compressed_size - 1] ^= 1
     path.write_bytes(data)
 
 

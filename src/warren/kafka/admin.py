@@ -23,12 +23,14 @@ from warren.kafka.options import to_librdkafka
 
 LATEST = -1
 EARLIEST = -2
+NOTHING_SINCE = -2
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 _MAX_REQUEST_TOPICS = 100
 _MAX_REQUEST_GROUPS = 100
 _MAX_GROUPS_IN_FLIGHT = 200
+_NO_ANSWER = -1001
 _NO_TOPIC_ID = "A" * 22
 _CONTROLLER_CHECK_S = 1.0
 _CONTROLLER_TIMEOUT_S = 5.0
@@ -236,7 +238,10 @@ class Admin:
 
 
 def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
-    """The offsets in the order of the request, UNKNOWN where no answer came in time."""
+    """The offsets in the order of the request, UNKNOWN where no answer came in time.
+
+    A request by time is answered NOTHING_SINCE where there is no record from that time on.
+    """
     try:
         answers = future.result(_left(deadline))
     except (KafkaException, TimeoutError):
@@ -244,10 +249,11 @@ def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -
     try:
         offsets = np.fromiter(map(attrgetter("offset"), map(answers.get, request)), np.int64, len(request))
     except AttributeError:  # some of the answers are errors, which have no offset
-        known = (getattr(answers.get(tp), "offset", UNKNOWN) for tp in request)
+        known = (getattr(answers.get(tp), "offset", _NO_ANSWER) for tp in request)
         offsets = np.fromiter(known, np.int64, len(request))
+    is_by_time = bool(request) and request[0].offset >= 0
     # After the death of a broker, librdkafka's own value for "no offset" is below 0 as well.
-    return np.where(offsets < 0, UNKNOWN, offsets)
+    return np.where(offsets >= 0, offsets, np.where(is_by_time & (offsets == -1), NOTHING_SINCE, UNKNOWN))
 
 
 def _error_code(failed: Future[Any]) -> int:

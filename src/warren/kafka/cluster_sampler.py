@@ -16,6 +16,7 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError
 from warren.kafka.admin import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, AdminOf, TopicDescriptions
 from warren.kafka.described_topics import TopicDescriber
+from warren.kafka.past_heads import PastHeads, read_past_heads
 from warren.kafka.record_times import RecordTimes
 from warren.kafka.samples import (
     COMMITTED,
@@ -148,6 +149,13 @@ class ClusterSampler:
         """The committed offsets of all groups, read through the Admin API."""
         groups = self._client.admin().list_groups(deadline, only_consumer_protocol=False)
         return to_table(COMMITTED, self._client.admin().list_committed(groups, deadline))
+
+    def past_heads(self, deadline: float) -> PastHeads:
+        """The heads of the last hours, by the times of records."""
+        topics = self._wait_for_topics(deadline)
+        admin = self._client.admin()
+        heads = topics.heads.send(admin, READ_UNCOMMITTED, deadline)()
+        return read_past_heads(admin, topics.layout, heads, time.time_ns() // 1_000_000, deadline)
 
     def groups(self, deadline: float) -> list[str]:
         """The names of all groups that the brokers list."""

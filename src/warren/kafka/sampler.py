@@ -12,6 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from warren.errors import ClusterError
+from warren.kafka.past_heads import PastHeads
 from warren.kafka.sampler_process import Listing, ListingRequest, SampleRequest, SamplerResponse, main
 from warren.kafka.samples import ClusterSample, SampleQuestions, SampleVersions, SamplingTarget
 from warren.processes import SupervisedProcess
@@ -21,6 +22,14 @@ _RETURN_SHARE = 0.1
 _MAX_RETURN_S = 0.5
 # A process that does not respond to any request for so long is stuck.
 _MAX_SILENCE_S = 120.0
+
+
+_LISTED = {
+    Listing.COMMITTED: "committed offsets",
+    Listing.GROUPS: "groups",
+    Listing.WITHOUT_OFFSETS: "committed offsets",
+    Listing.PAST_HEADS: "heads of the past",
+}
 
 
 class ClusterSamplers:
@@ -109,6 +118,11 @@ class ClusterSamplers:
         without: list[str] = self._list(cluster, timeout_s, Listing.WITHOUT_OFFSETS, tuple(groups))
         return without
 
+    def past_heads(self, cluster: str, timeout_s: float) -> PastHeads:
+        """The heads of all partitions of a cluster in the last hours, by the times of records."""
+        past: PastHeads = self._list(cluster, timeout_s, Listing.PAST_HEADS)
+        return past
+
     def close(self) -> None:
         """Stop the processes."""
         for process in self._processes:
@@ -130,8 +144,7 @@ class ClusterSamplers:
             try:
                 return _await(responses[cluster], deadline, timeout_s)
             except ClusterError as error:
-                what = "groups" if listing == Listing.GROUPS else "committed offsets"
-                raise ClusterError(f"cluster {cluster}: {what}: {error}") from error
+                raise ClusterError(f"cluster {cluster}: {_LISTED[listing]}: {error}") from error
 
     def _complete(self, sample: ClusterSample, last: ClusterSample | None) -> ClusterSample:
         """Put in what the process left out because the last sample has it."""

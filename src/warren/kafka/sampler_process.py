@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from warren.errors import ClusterError
 from warren.kafka.cluster_sampler import ClusterSampler
+from warren.kafka.past_heads import PastHeads
 from warren.kafka.samples import ClusterSample, SampleQuestions, SampleVersions, SamplingTarget
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ class Listing(Enum):
     GROUPS = auto()
     WITHOUT_OFFSETS = auto()
     """Those of some groups that have nothing committed."""
+    PAST_HEADS = auto()
+    """The heads of the last hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class ListingRequest:
     groups: tuple[str, ...] = ()
 
 
-Body: TypeAlias = ClusterSample | pa.Table | list[str]
+Body: TypeAlias = ClusterSample | pa.Table | list[str] | PastHeads
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +144,7 @@ class _ClusterRequests:
                     return self._sampler.groups(request.deadline)
                 case Listing.WITHOUT_OFFSETS:
                     return self._sampler.groups_without_offsets(request.groups, request.deadline)
+                case Listing.PAST_HEADS:
+                    return self._sampler.past_heads(request.deadline)
         known = request.known[self._cluster]
         return self._sampler.sample(request.deadline, known, request.questions[self._cluster])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from warren.kafka.past_heads import PastHeads
 from warren.kafka.samples import ClusterSample
 from warren.pipeline.engine import ClusterRead, Engine
 from warren.pipeline.offset_ranges import TopicRead
@@ -31,6 +32,8 @@ class Reading:
     """None if there is nothing new to read."""
     seeds: Future[pa.Table] | None = None
     """The offsets of silent groups, if they are listed for this part."""
+    past_heads: Future[PastHeads] | None = None
+    """The heads of the past, if they are read for this part."""
     is_ended: bool = False
 
     @property
@@ -41,7 +44,7 @@ class Reading:
     def has_ended(self, timeout_s: float) -> bool:
         """Whether everything is there, at the latest after so long."""
         if not self.is_ended and (self.read is None or self.read.wait(timeout_s)):
-            self.is_ended = self.seeds is None or self.seeds.done()
+            self.is_ended = all(answer is None or answer.done() for answer in (self.seeds, self.past_heads))
         return self.is_ended
 
 
@@ -86,12 +89,14 @@ class ClusterReads:
         topics: Sequence[TopicRead],
         plan: CyclePlan,
         seeds: Mapping[str, Future[pa.Table]],
+        past_heads: Mapping[str, Future[PastHeads]],
     ) -> None:
         """Start to read these clusters; `topics` are in the order of the plan's sources."""
         reads = engine.read(topics, plan)
         for name, sample in samples.items():
             own = [topic for topic in topics if topic.cluster == name]
-            self._readings[name] = Reading(sample, own, self._clock(), reads.get(name), seeds.get(name))
+            beside = seeds.get(name), past_heads.get(name)
+            self._readings[name] = Reading(sample, own, self._clock(), reads.get(name), *beside)
 
     def wait(self, engine: Engine, *, for_all: bool = False) -> dict[str, str]:
         """Wait for all clusters, or those that take about as long as most; gives the errors of those that failed."""

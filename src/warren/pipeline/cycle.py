@@ -23,6 +23,7 @@ from warren.pipeline.held_partitions import HeldPartitions
 from warren.pipeline.manifest_writer import ManifestWriter
 from warren.pipeline.next_manifest import next_manifest
 from warren.pipeline.offset_ranges import admit
+from warren.pipeline.past_head_reads import PastHeadReads, ReadPastHeads
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.planner import Planner, driver_tables
 from warren.pipeline.seed_lists import ListCommitted, SeedLists
@@ -63,6 +64,7 @@ class Cycles:
         group_checks: GroupChecks | None = None,
         held_partitions: HeldPartitions | None = None,
         zookeeper: ZooKeeperReaders | None = None,
+        read_past_heads: ReadPastHeads | None = None,
     ) -> None:
         self._config = config
         self._planner = Planner(config, str(store.root))
@@ -70,6 +72,7 @@ class Cycles:
         self._store = store
         self._sample = sample
         self._seed_lists = SeedLists(list_committed)
+        self._past_heads = PastHeadReads(read_past_heads)
         self._ask = ask
         self._clock = clock
         self._group_checks = group_checks or GroupChecks()
@@ -200,7 +203,8 @@ class Cycles:
         clusters = self._group_checks.planned(clusters, listed)
         heads = before.heads
         if answered:
-            heads = (*heads, self._head_files.write(before.sequence + 1, self._planner.names, answered))
+            past = self._past_heads.write(parts, answered, self._head_files, before.sequence + 1)
+            heads = (*heads, *past, self._head_files.write(before.sequence + 1, self._planner.names, answered))
         heads = thin_history(heads, now.wall_ms)
         deletions = deletions_in_cycle(before, requested, self._config.clusters, now.wall_ms)
         plan = self._planner.plan(before, now.wall_ms, clusters, reads, heads, self._slots, deletions, step_ms)
@@ -270,7 +274,7 @@ class Cycles:
         plan = self._planner.plan(before, now.wall_ms, named, reads, (), self._slots)
         unseeded = [name for name in samples if self._planner.needs_seeds(before, name)]
         seeds = {name: answer for name in unseeded if (answer := self._seed_lists.start(name))}
-        self._reads.start(self._engine, samples, reads, plan, seeds)
+        self._reads.start(self._engine, samples, reads, plan, seeds, self._past_heads.start(before, samples))
 
     def _publish(
         self, before: Manifest, manifest: Manifest, results: Sequence[BucketResult], listed: Mapping[str, pa.Table]

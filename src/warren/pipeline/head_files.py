@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import to_ints
 from warren.domain.windows import UNKNOWN
+from warren.kafka.past_heads import PastHeads
 from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, Topic, missing_topics
 from warren.pipeline.topic_ids import TopicIds, is_another
 from warren.snapshot.manifest import File, HeadSample
@@ -22,6 +23,10 @@ HISTORY_MS = 86_400_000
 """Up to which age samples are kept at all."""
 MAX_GAP_SHARE = 0.05
 """How far apart the samples between may be, as a share of their age: so exactly is known when a head was passed."""
+
+
+RECORD_DELAY_MS = 2_000
+"""How much later than its timestamp says a record may have been appended, in a head of the past."""
 
 
 class HeadFiles:
@@ -95,6 +100,22 @@ class HeadFiles:
         heads = self._store.write_arrow("heads", stem, table)
         return HeadSample(heads, layout, {name: sample.heads_at_ms for name, sample in samples.items()})
 
+    def write_past(self, sequence: int, sample: ClusterSample, past: PastHeads) -> list[HeadSample]:
+        """Write the heads of the past of one cluster, of the topics that its sample has."""
+        ids = {topic.name: topic for topic in sample.topics}
+        topics = tuple(ids.get(topic.name, topic) for topic in past.topics)
+        if [topic.partitions for topic in topics] != [topic.partitions for topic in past.topics]:
+            return []
+        stem = f"{sequence:012d}"
+        layout = self._store.write_arrow("layouts", stem, _layout_of({sample.cluster: topics}))
+        samples = []
+        for time_ms, heads in zip(past.times_ms, past.heads, strict=True):
+            table = pa.table({"head": heads, "log_start": np.full(heads.size, UNKNOWN, np.int64)}, schema=HEADS)
+            file = self._store.write_arrow("heads", stem, table)
+            taken_ms = {sample.cluster: (time_ms, time_ms + RECORD_DELAY_MS)}
+            samples.append(HeadSample(file, layout, taken_ms, by_record_time=True))
+        return samples
+
     def published(self) -> None:
         """The last written sample is in a manifest now: the next one is compared with it."""
         if self._pending is not None:
@@ -104,9 +125,19 @@ class HeadFiles:
 
 
 def thin_history(history: Sequence[HeadSample], now_ms: int) -> tuple[HeadSample, ...]:
-    """The history without samples that are too old, or too close together for their age."""
-    times = [max((end for _, end in sample.taken_ms.values()), default=0) for sample in history]
-    return tuple(history[index] for index in keep_samples(times, now_ms))
+    """The history in the order of time, without samples that are too old, or too close together for their age.
+
+    Samples by record time are of one cluster: they do not replace samples of all.
+    """
+    by_clusters: dict[tuple[str, ...], list[HeadSample]] = {}
+    for sample in history:
+        by_clusters.setdefault(tuple(sample.taken_ms) if sample.by_record_time else (), []).append(sample)
+    kept = [
+        own[index]
+        for own in by_clusters.values()
+        for index in keep_samples([sample.taken_at_ms for sample in own], now_ms)
+    ]
+    return tuple(sorted(kept, key=lambda sample: sample.taken_at_ms)) if len(by_clusters) > 1 else tuple(kept)
 
 
 def keep_samples(times_ms: Sequence[int], now_ms: int) -> list[int]:

@@ -34,6 +34,7 @@ class MappedSample:
     layout: pa.Table
     layout_path: str
     taken_ms: Mapping[str, tuple[int, int]]
+    by_record_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,11 @@ def load_head_history(store: Store, plan: CyclePlan) -> HeadHistory:
             _mapped[path] = pa.ipc.open_file(source).read_all()
     samples = [
         MappedSample(
-            _mapped[store.path(sample.heads)], _mapped[store.path(sample.layout)], sample.layout.path, sample.taken_ms
+            _mapped[store.path(sample.heads)],
+            _mapped[store.path(sample.layout)],
+            sample.layout.path,
+            sample.taken_ms,
+            sample.by_record_time,
         )
         for sample in plan.heads
     ]
@@ -200,7 +205,10 @@ class RowHeads:
         between_ms = passing_time(offset, started[before], before_head, ended[after], after_head)
         since.since_ms = np.where(is_between, between_ms[0], np.where(is_before, ended[after], UNKNOWN))
         since.error_ms = np.where(is_between, between_ms[1], UNKNOWN)
-        since.method[is_between] = TimeLagMethod.HEAD_HISTORY
+        by_record_time = np.array([self._samples[index].by_record_time for index in covering])[before]
+        since.method[is_between] = np.where(by_record_time, TimeLagMethod.RECORD_TIME, TimeLagMethod.HEAD_HISTORY)[
+            is_between
+        ]
         since.method[is_before] = TimeLagMethod.AT_LEAST
         return since
 

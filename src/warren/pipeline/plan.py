@@ -31,8 +31,6 @@ class PlannedCluster:
     """Topics that were deleted, created again or not, and when: commits from before do not count."""
     verified_tails: tuple[VerifiedTail, ...] = ()
     """Partitions whose tail has been read, and the end of the data in it."""
-    record_times: tuple[RecordTime, ...] = ()
-    """When the records at some offsets were made."""
     logs: tuple[OffsetsLog, ...] = ()
     """Its offsets partitions."""
     filters: tuple[GroupFilter, ...] = (GroupFilter(),)
@@ -44,6 +42,8 @@ class PlannedCluster:
     """The logs of all its consumer sections that commit to ZooKeeper."""
     listed_logs: tuple[int, ...] = ()
     """Those of them of which this cycle has a list of all partitions."""
+    record_times: tuple[RecordTime, ...] = ()
+    """When the records at some offsets were made."""
 
     @property
     def restarted_zookeeper_logs(self) -> tuple[int, ...]:

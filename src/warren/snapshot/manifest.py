@@ -29,11 +29,15 @@ class Bucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HeadSample(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One sample of the heads: its file, the layout of that file, and when each cluster was sampled (begin, end)."""
+    """One sample of the heads: its file, the layout of that file, and when each cluster was sampled (begin, end).
+
+    One that is `by_record_time` was asked for later: where the logs ended then by the timestamps of their records.
+    """
 
     heads: File
     layout: File
     taken_ms: Mapping[str, tuple[int, int]]
+    by_record_time: bool = False
 
     @property
     def taken_at_ms(self) -> int:
