@@ -24,6 +24,7 @@ from warren.config.pipeline import Storage
 from warren.domain.offsets_logs import RECONNECT_MS
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
+from warren.kafka.past_heads import AGES_S, PastHeads
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import ClusterRead
@@ -144,7 +145,14 @@ class World(InProcess):
         store = Store(self.root)
         checks = GroupChecks({"c": 0}, lambda _: list(self.groups), lambda _, asked: sorted({*asked} - {*self.groups}))
         self.cycles = Cycles(
-            config, self, store, self.sample, lambda _: pa.table({}), clock=self.clock, group_checks=checks
+            config,
+            self,
+            store,
+            self.sample,
+            lambda _: pa.table({}),
+            clock=self.clock,
+            group_checks=checks,
+            read_past_heads=lambda _: self.past_heads(),
         )
 
     def copy(self, root: Path) -> "World":
@@ -267,6 +275,16 @@ class World(InProcess):
                 topics_at_ms=at_ms,
             )
         }
+
+    def past_heads(self) -> PastHeads:
+        """The heads of the past as the brokers tell them: nothing was produced before the start of the world."""
+        topics = [self.topics[name] for name in sorted(self.topics)]
+        times_ms = [self.now_ms - age_s * 1000 for age_s in AGES_S]
+        heads = [
+            np.array([1_000 + max(int(t.produced - t.rate * (self.now_ms - at_ms) / 1000), 0) for t in topics])
+            for at_ms in times_ms
+        ]
+        return PastHeads(tuple(Topic(topic.name, topic.id, 1) for topic in topics), times_ms, heads)
 
     def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
         """Reads and decodes without Spark."""

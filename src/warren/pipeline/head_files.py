@@ -101,7 +101,7 @@ class HeadFiles:
         return HeadSample(heads, layout, {name: sample.heads_at_ms for name, sample in samples.items()})
 
     def write_past(self, sequence: int, sample: ClusterSample, past: PastHeads) -> list[HeadSample]:
-        """Write the heads of the past of one cluster, of the topics that its sample has."""
+        """Write the heads of the past of one cluster, oldest first, of the topics that its sample has."""
         ids = {topic.name: topic for topic in sample.topics}
         topics = tuple(ids.get(topic.name, topic) for topic in past.topics)
         if [topic.partitions for topic in topics] != [topic.partitions for topic in past.topics]:
@@ -109,7 +109,7 @@ class HeadFiles:
         stem = f"{sequence:012d}"
         layout = self._store.write_arrow("layouts", stem, _layout_of({sample.cluster: topics}))
         samples = []
-        for time_ms, heads in zip(past.times_ms, past.heads, strict=True):
+        for time_ms, heads in reversed(list(zip(past.times_ms, past.heads, strict=True))):
             table = pa.table({"head": heads, "log_start": np.full(heads.size, UNKNOWN, np.int64)}, schema=HEADS)
             file = self._store.write_arrow("heads", stem, table)
             taken_ms = {sample.cluster: (time_ms, time_ms + RECORD_DELAY_MS)}
