@@ -34,9 +34,9 @@ _FIRST_VERDICTS_TIMEOUT_S = 300.0
 _STOP_TIMEOUT_S = 30.0
 _REFRESH_S = 0.5
 _DATA_DIR = "warren-data"
-_PARTITIONS = {"orders": 3, "payments": 3, "payments-settled": 3, "clicks": 6}
+PARTITIONS = {"orders": 3, "payments": 3, "payments-settled": 3, "clicks": 6}
 _ORDERS_RATE = 300.0
-_ORDERS_BACKLOG = 20_000
+ORDERS_BACKLOG = 20_000
 
 
 def run_demo(
@@ -69,9 +69,9 @@ def _run(
     with _step(console, "Kafka (its jars are downloaded the first time)"):
         kafka = parts.enter_context(Kafka(home / "kafka"))
     with _step(console, "topics"):
-        create_topics(kafka.bootstrap, _PARTITIONS)
+        create_topics(kafka.bootstrap, PARTITIONS)
         # Enough messages for groups to start behind.
-        fill_topic(kafka.bootstrap, "orders", _ORDERS_BACKLOG)
+        fill_topic(kafka.bootstrap, "orders", ORDERS_BACKLOG)
     producers, groups = demo_workload(kafka.bootstrap)
     threads: list[WorkloadThread] = [*producers, *groups]
     with _step(console, f"{len(producers)} producers and {len(groups)} consumer groups"):
