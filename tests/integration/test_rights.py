@@ -218,9 +218,9 @@ def test_without_a_right_on_shared_incidents_this_warren_does_not_notify(live: L
 
 
 def test_without_a_right_to_write_incidents_this_warren_does_not_notify_as_soon_as_there_is_one(live: Live) -> None:
-    # Ten commits that end, with messages left: the group is stopped.
-    commit_often(live, "stopped", TOPIC, range(1, 11))
     with live.restarted_without(WRITE_INCIDENTS):
+        # Ten commits that end, with messages left: the group is stopped.
+        commit_often(live, "stopped", TOPIC, range(1, 11))
         live.wait(lambda: live.is_away(r"(?i)changelog.*authoriz"), "it cannot notify, and says why")
         assert "this Warren cannot notify: cannot write to the changelog of incidents" in live.run.log
     live.wait(lambda: "stopped" in live.incidents(), "the incident is written when the right is back")

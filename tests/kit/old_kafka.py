@@ -49,14 +49,22 @@ class OldKafka(Kafka):
     """A cluster of one broker of an earlier release; before 3.9 with a ZooKeeper of its own."""
 
     version: str = "2.8"
+    chroot: str = ""
+    """The znode below which the broker keeps all of its own."""
     _parts: contextlib.ExitStack = field(init=False, default_factory=contextlib.ExitStack)
     _zookeeper: ZooKeeperServer | None = field(init=False, default=None)
+
+    @property
+    def zookeeper(self) -> str:
+        """The address of its ZooKeeper."""
+        assert self._zookeeper is not None
+        return self._zookeeper.address
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as parts:
             if self.version in _WITH_ZOOKEEPER:
                 self._zookeeper = parts.enter_context(ZooKeeperServer())
-                self._name_cluster(self._zookeeper.address)
+                self._name_cluster()
             super().__enter__()
             self._parts = parts.pop_all()
         return self
@@ -65,10 +73,20 @@ class OldKafka(Kafka):
         super().__exit__()
         self._parts.close()
 
-    def _name_cluster(self, address: str) -> None:
-        client = KazooClient(address)
+    def old_consumer(self, group: str, topic: str) -> ChildProcess:
+        """A consumer of the broker's own release that commits to ZooKeeper, from the beginning of the topic."""
+        settings = {"group.id": group, "auto.commit.interval.ms": "1000", "auto.offset.reset": "smallest"}
+        command = [*self._java("-Xmx128m"), "kafka.tools.ConsoleConsumer", "--topic", topic]
+        command += ["--zookeeper", f"{self.zookeeper}{self.chroot}"]
+        for name, value in settings.items():
+            command += ["--consumer-property", f"{name}={value}"]
+        return ChildProcess(command, self._directory / f"{group}.log")
+
+    def _name_cluster(self) -> None:
+        client = KazooClient(self.zookeeper)
         client.start(30)
-        client.create("/cluster/id", json.dumps({"version": "1", "id": self.cluster_id}).encode(), makepath=True)
+        name = json.dumps({"version": "1", "id": self.cluster_id}).encode()
+        client.create(f"{self.chroot}/cluster/id", name, makepath=True)
         client.stop()
         client.close()
 
@@ -78,7 +96,7 @@ class OldKafka(Kafka):
         own = f"PLAINTEXT://{self.bootstrap}"
         settings = {
             "broker.id": str(self.node_id),
-            "zookeeper.connect": self._zookeeper.address,
+            "zookeeper.connect": f"{self.zookeeper}{self.chroot}",
             "listeners": own,
             "advertised.listeners": own,
             "log.dirs": str(self._data),

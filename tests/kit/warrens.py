@@ -84,7 +84,7 @@ def _outer_environment() -> dict[str, str]:
 class WarrenRun:
     """`warren run` in a directory of its own; can be killed, stopped and started again on the same data."""
 
-    def __init__(self, home: Path, sections: Sections, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, home: Path, sections: Sections | str, environment: Mapping[str, str] | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.data = home / "warren-data"
@@ -94,9 +94,10 @@ class WarrenRun:
         self._process: subprocess.Popen[bytes] | None = None
         self.configure(sections)
 
-    def configure(self, sections: Sections) -> None:
-        """Write the burrow.toml that the next start or reload reads."""
-        (self.home / "burrow.toml").write_text(to_toml(sections), encoding="utf-8")
+    def configure(self, sections: Sections | str) -> None:
+        """Write the burrow.toml that the next start or reload reads, from its sections or as its text."""
+        text = sections if isinstance(sections, str) else to_toml(sections)
+        (self.home / "burrow.toml").write_text(text, encoding="utf-8")
 
     @property
     def log(self) -> str:

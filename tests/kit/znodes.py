@@ -3,10 +3,11 @@
 import contextlib
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kazoo.client import KazooClient
 
+from warren.demo.workload.thread import WorkloadThread
 from warren.sources.zookeeper.session import new_client
 
 
@@ -52,6 +53,27 @@ class OldConsumers:
     def delete(self, path: str) -> None:
         """Delete a znode and all below it."""
         self.client.delete(self.chroot + path, recursive=True)
+
+
+class StalledInZooKeeper(WorkloadThread):
+    """A group that commits the same offsets again and again."""
+
+    def __init__(self, znodes: OldConsumers, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        super().__init__()
+        self._znodes = znodes
+        self._group = group
+        self._topic = topic
+        self._offsets = offsets
+
+    @property
+    def name(self) -> str:
+        """The group."""
+        return self._group
+
+    def _session(self) -> None:
+        while not self._stopping.wait(1.0):
+            for partition, offset in self._offsets.items():
+                self._znodes.commit(self._group, self._topic, partition, offset)
 
 
 @contextlib.contextmanager

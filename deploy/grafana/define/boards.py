@@ -149,8 +149,8 @@ ONE_GROUP = Board(
         Panel(
             "Produced and consumed", Kind.SERIES,
             [
-                Ask(GROUP, "offset", how=How.RATE, plus="total_lag", legend="{group} produced"),
-                Ask(GROUP, "offset", how=How.RATE, legend="{group} consumed"),
+                Ask(GROUP, "total_offset", how=How.RATE, plus="total_lag", legend="{group} produced"),
+                Ask(GROUP, "total_offset", how=How.RATE, legend="{group} consumed"),
             ],
             PER_SECOND,
             "What comes into the partitions that the group reads, and what it commits. As long as more comes in than "

@@ -51,7 +51,7 @@ METRICS: Mapping[tuple[Level, str], Metric] = {
     (Level.GROUP, STATUS): Metric("burrow_kafka_consumer_status"),
     (Level.GROUP, "total_lag"): Metric("burrow_kafka_consumer_lag_total"),
     (Level.GROUP, "lag"): Metric("burrow_kafka_consumer_partition_lag"),
-    (Level.GROUP, "offset"): Metric("burrow_kafka_consumer_current_offset", is_summed=True),
+    (Level.GROUP, "total_offset"): Metric("burrow_kafka_consumer_current_offset", is_summed=True),
     (Level.PARTITION, STATUS): Metric("burrow_kafka_topic_partition_status"),
     (Level.PARTITION, "lag"): Metric("burrow_kafka_consumer_partition_lag"),
     (Level.PARTITION, "offset"): Metric("burrow_kafka_consumer_current_offset"),

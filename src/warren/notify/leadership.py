@@ -92,6 +92,7 @@ class Leadership:
                     self._pipeline.process(manifest)
                 except (ReplicationError, Fenced) as error:
                     self._stand_down(str(error))
+                    self._report("away", str(error))
 
     def _run(self) -> None:
         while not self._is_closed.is_set():
@@ -141,17 +142,17 @@ class Leadership:
             self._incidents.take_over()
             router, wake = self._deliveries.configure(self._config), self._deliveries.wake
             days, partially_known = self._config.pipeline.history_days, _partially_known(self._config)
-            self._pipeline = IncidentPipeline(self._incidents, self._snapshots, days, router, wake, partially_known)
+            pipeline = IncidentPipeline(self._incidents, self._snapshots, days, router, wake, partially_known)
+            if self._newest is not None and self._has_lock():
+                pipeline.process(self._newest)
         except Exception as error:  # noqa: BLE001 - whatever it is, another Warren may succeed
             self._deliveries.close()
             self._incidents.stand_by()
             self._report("away", str(error))
             self._failures += 1
             return
-        self._failures = 0
+        self._pipeline, self._failures = pipeline, 0
         self._report("alone" if self._lock is None else "active", "")
-        if self._newest is not None:
-            self.process(self._newest)
 
     def _step_back(self, lock: Lock) -> None:
         """Let another Warren take the lock, and compete again after a pause."""

@@ -70,7 +70,7 @@ def points_of(snapshot: Snapshot, sink: Sink, at_ms: int) -> list[Points]:
         # The partitions of all groups are in the order of the groups.
         judged = partitions.filter(pa.array(np.repeat(is_known, np.asarray(groups["partitions"]))))
         measurements.append(_partitions(_wanted(judged, sink)))
-    judged = _with_sums(groups, snapshot, partitions).filter(pa.array(is_known))
+    judged = _with_offsets(groups, snapshot, partitions).filter(pa.array(is_known))
     measurements.append(_groups(_wanted(judged, sink)))
     unknown = pc.value_counts(groups.filter(pa.array(~is_known))["cluster"]).to_pylist()
     unknown_groups = {count["values"]: count["counts"] for count in unknown}
@@ -164,18 +164,24 @@ def _groups(rows: pa.Table) -> Points:
             "total_lag": to_ints(rows["totallag"]),
             "lag": np.maximum(to_ints(rows["maxlag"]), 0),
             "offset": to_ints(rows["offset"]),
+            "total_offset": to_ints(rows["total_offset"]),
             "timestamp": to_ints(rows["timestamp"]),
         },
     )
 
 
-def _with_sums(groups: pa.Table, snapshot: Snapshot, partitions: pa.Table) -> pa.Table:
-    """Groups with the sum of their offsets, and the time of their newest commit."""
+def _with_offsets(groups: pa.Table, snapshot: Snapshot, partitions: pa.Table) -> pa.Table:
+    """Groups with the highest and the sum of their offsets, and the time of their newest commit."""
     first = snapshot.partition_rows(groups, "first_row")
-    offset, end_ms = to_ints(partitions["end_offset"]), to_ints(partitions["end_ms"])
-    offset = np.add.reduceat(np.where(offset == UNKNOWN, 0, offset), first) if first.size else offset
-    newest_ms = np.maximum.reduceat(end_ms, first) if first.size else end_ms
-    return groups.append_column("offset", pa.array(offset)).append_column("timestamp", pa.array(newest_ms))
+    offset, newest_ms = to_ints(partitions["end_offset"]), to_ints(partitions["end_ms"])
+    total = np.where(offset == UNKNOWN, 0, offset)
+    if first.size:
+        offset, newest_ms = np.maximum.reduceat(offset, first), np.maximum.reduceat(newest_ms, first)
+        total = np.add.reduceat(total, first)
+    columns = {"offset": offset, "total_offset": total, "timestamp": newest_ms}
+    for name, column in columns.items():
+        groups = groups.append_column(name, pa.array(column))
+    return groups
 
 
 def _texts(table: pa.Table, column: str) -> pa.StringArray:
