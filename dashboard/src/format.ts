@@ -38,6 +38,8 @@ export function duration(ms: number): string {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
 }
 
+export const capitalize = (text: string) => text[0]!.toUpperCase() + text.slice(1)
+
 export const dateTime = (ms: number) => new Date(ms).toLocaleString("sv-SE", { hour12: false })
 
 /** An icon for each status, so that none depends on its colour alone. */
