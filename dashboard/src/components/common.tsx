@@ -82,12 +82,6 @@ export function Fact({ label, children }: { label: string; children: ComponentCh
   )
 }
 
-/** A number that may be missing. */
-export function Optional({ value, show }: { value: number | null | undefined; show: (value: number) => string }) {
-  if (value === null || value === undefined) return <span class="mild">–</span>
-  return <>{show(value)}</>
-}
-
 export const RANGES = { "1h": 1, "24h": 24, "7d": 168 } as const
 export type Range = keyof typeof RANGES
 export const parseRange = (text: string | null): Range => (text && text in RANGES ? (text as Range) : "1h")

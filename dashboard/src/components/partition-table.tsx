@@ -5,13 +5,16 @@ import { route, setParams, topicLink } from "../route"
 import type { PartitionExplanation } from "../schema"
 import { Badge, Card, Since } from "./common"
 import { partitionKey } from "./partition-map"
+import { Behind } from "./time-lag"
 import { type Column, type Order, orderText, parseOrder, Table } from "./table"
 
-const DEFAULT_ORDER: Order = { by: "status", isDescending: true }
+/** What hurts most comes first: a long wait, not many messages. */
+const DEFAULT_ORDER: Order = { by: "seconds", isDescending: true }
 const COLUMNS: Column[] = [
   { id: "status", title: "Status", width: "0 0 7rem" },
   { id: "topic", title: "Topic", width: "1 1 9rem" },
   { id: "partition", title: "Partition", width: "0 0 5.5rem", isNumber: true },
+  { id: "seconds", title: "Time lag", width: "0 0 6.5rem", isNumber: true },
   { id: "lag", title: "Lag", width: "0 0 5.5rem", isNumber: true },
   { id: "committed", title: "Committed", width: "0 0 7.5rem", isNumber: true, isMinor: true },
   { id: "head", title: "Head", width: "0 0 7.5rem", isNumber: true, isMinor: true },
@@ -56,6 +59,7 @@ function comparator(order: Order): (a: PartitionExplanation, b: PartitionExplana
   const numbers: Record<string, (partition: PartitionExplanation) => number> = {
     status: (partition) => severity(partition.status),
     partition: (partition) => partition.partition,
+    seconds: (partition) => partition.time_lag.seconds_behind ?? -1,
     lag: (partition) => partition.current_lag ?? -1,
     committed: (partition) => partition.committed ?? -1,
     head: (partition) => partition.head ?? -1,
@@ -70,7 +74,10 @@ function comparator(order: Order): (a: PartitionExplanation, b: PartitionExplana
   if (text) return (a, b) => sign * text(a).localeCompare(text(b)) || a.partition - b.partition
   const value = numbers[order.by] ?? numbers.status!
   return (a, b) =>
-    sign * (value(a) - value(b)) || (b.current_lag ?? -1) - (a.current_lag ?? -1) || a.partition - b.partition
+    sign * (value(a) - value(b)) ||
+    severity(b.status) - severity(a.status) ||
+    (b.current_lag ?? -1) - (a.current_lag ?? -1) ||
+    a.partition - b.partition
 }
 
 function rowCells(
@@ -95,6 +102,7 @@ function rowCells(
     >
       {partition.partition}
     </button>,
+    <Behind lag={partition.time_lag} />,
     partition.current_lag === null ? (
       "–"
     ) : (

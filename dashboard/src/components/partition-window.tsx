@@ -6,6 +6,7 @@ import { topicLink } from "../route"
 import type { PartitionExplanation } from "../schema"
 import { Chart } from "./chart"
 import { Badge, Card, Fact, Since } from "./common"
+import { TimeLagFacts } from "./time-lag"
 
 export function PartitionWindow({
   cluster,
@@ -46,6 +47,7 @@ export function PartitionWindow({
       </p>
       <dl class="facts">
         <Fact label="Lag">{current.current_lag === null ? "unknown" : exact(current.current_lag)}</Fact>
+        <TimeLagFacts lag={current.time_lag} />
         <Fact label="Committed">{current.committed === null ? "never" : exact(current.committed)}</Fact>
         <Fact label="Head">{current.head === null ? "unknown" : exact(current.head)}</Fact>
         <Fact label="Head sampled">

@@ -1,13 +1,14 @@
 // One group: its status and the reason, its partitions, history and incidents.
 import { useMemo, useState } from "preact/hooks"
 import { pathTo } from "../api"
-import { Badge, Card, Fact, Optional, Since } from "../components/common"
+import { Badge, Card, Fact, Since } from "../components/common"
 import { GroupHistory } from "../components/group-history"
 import { IncidentState } from "../components/incident"
 import { PartitionMap, partitionKey } from "../components/partition-map"
 import { PartitionTable } from "../components/partition-table"
 import { PartitionWindow } from "../components/partition-window"
-import { capitalize, dateTime, duration, exact, STATUS_TEXT, severity, short } from "../format"
+import { TimeLagFacts } from "../components/time-lag"
+import { capitalize, dateTime, exact, STATUS_TEXT, severity, short } from "../format"
 import { useAnswer } from "../polling"
 import { route, silenceLink, setParams } from "../route"
 import type { GroupExplanation, PartitionExplanation } from "../schema"
@@ -88,15 +89,10 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
         <Fact label="Lag">
           <b title={exact(explanation.totallag)}>{short(explanation.totallag)}</b>
         </Fact>
+        <TimeLagFacts lag={explanation.time_lag} />
         <Fact label="Partitions">
           {exact(partitions.length)}
           {bad.length ? `, ${exact(bad.length)} not OK` : ""}
-        </Fact>
-        <Fact label="Time lag">
-          <Optional value={null} show={(s) => duration(s)} />
-        </Fact>
-        <Fact label="Catches up">
-          <Optional value={null} show={(s) => duration(s)} />
         </Fact>
         <Fact label="Members">
           {exact(new Set(partitions.map((partition) => partition.client_id + partition.owner).filter(Boolean)).size)}
