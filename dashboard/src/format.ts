@@ -78,14 +78,24 @@ export const TIME_LAG_METHOD_TEXT: Record<TimeLagMethod, string> = {
   at_least: "At least: the first unread message is older than the samples of the head, or a partition is unknown",
 }
 
-type Forecast = Pick<TimeLag, "catch_up_seconds" | "catch_up_seconds_at_most" | "is_falling_behind">
+/** When a group or partition is caught up, as far as its rates tell. */
+export type Forecast = Pick<
+  TimeLag,
+  "seconds_behind" | "catch_up_seconds" | "catch_up_seconds_at_most" | "is_falling_behind"
+>
+
+const KEEPS_UP_S = 60
+
+/** Whether it is no further behind than a consumer that reads at the rate of writing is between two commits. */
+export const keepsUp = (lag: Forecast, status: Status) =>
+  status === "OK" && lag.seconds_behind !== null && lag.seconds_behind < KEEPS_UP_S
 
 /** How long until nothing is unread at present rates. */
-export function catchUp(lag: Forecast): string {
+export function catchUp(lag: Forecast, status: Status): string {
   const [soonest, latest] = [lag.catch_up_seconds, lag.catch_up_seconds_at_most]
+  if (keepsUp(lag, status)) return "keeps up"
   if (lag.is_falling_behind) return "never"
   if (soonest === null) return "–"
-  if (soonest === 0 && latest === 0) return "caught up"
   const from = rounded(soonest)
   if (latest === null) return `≥ ${from.text}`
   const to = rounded(latest)
@@ -95,19 +105,21 @@ export function catchUp(lag: Forecast): string {
 
 function rounded(seconds: number): { count: string; unit: string; text: string } {
   const { name: unit, seconds: size } = timeUnit(seconds)
-  const count = seconds > 0 && seconds < 1 ? "< 1" : `${Math.round(seconds / size)}`
+  const count = `${Math.round(seconds / size)}`
   return { count, unit, text: `${count} ${unit}` }
 }
 
 /** For sorting: never is the longest, perhaps never the next, and unknown the shortest. */
-export function catchUpOrder(lag: Forecast): number {
+export function catchUpOrder(lag: Forecast, status: Status): number {
+  if (keepsUp(lag, status)) return 0
   if (lag.is_falling_behind) return Number.POSITIVE_INFINITY
   if (lag.catch_up_seconds === null) return Number.NEGATIVE_INFINITY
   return lag.catch_up_seconds_at_most ?? Number.MAX_VALUE
 }
 
 /** What the forecast is made from. */
-export function catchUpBasis(lag: Forecast): string {
+export function catchUpBasis(lag: Forecast, status: Status): string {
+  if (keepsUp(lag, status)) return "It reads as fast as messages are written"
   if (lag.is_falling_behind)
     return "It reads no faster than messages are written, in the last minute and in the last ten"
   if (lag.catch_up_seconds === null) return "The rates are not known yet"

@@ -40,9 +40,14 @@ def formats(tmp_path_factory: pytest.TempPathFactory) -> Call:
     return caller("format.ts", tmp_path_factory.mktemp("format"))
 
 
+@pytest.fixture(scope="module")
+def forecasts(tmp_path_factory: pytest.TempPathFactory) -> Call:
+    return caller("forecast.ts", tmp_path_factory.mktemp("forecast"))
+
+
 def lag(soonest: float | None, latest: float | None, *, is_falling_behind: bool = False, **others: Any) -> Any:
     forecast = {"catch_up_seconds": soonest, "catch_up_seconds_at_most": latest}
-    return {**forecast, "is_falling_behind": is_falling_behind, "rates": RATES, **others}
+    return {"seconds_behind": 100, **forecast, "is_falling_behind": is_falling_behind, "rates": RATES, **others}
 
 
 def test_time_lags(formats: Call) -> None:
@@ -61,22 +66,22 @@ def test_time_lags(formats: Call) -> None:
 
 
 def test_forecasts_in_words_and_in_order(formats: Call) -> None:
-    texts = {
-        "\N{EN DASH}": lag(None, None),
-        "caught up": lag(0, 0),
-        "< 1 s": lag(0.2, 0.3),
-        "12 min": lag(715, 730),
-        "5\N{EN DASH}12 min": lag(300, 720),
-        "95 s \N{EN DASH} 12 min": lag(95, 720),
-        "3 d": lag(255_000, 262_000),
-        "≥ 5 min": lag(300, None),
-        "never": lag(None, None, is_falling_behind=True),
-    }
-    assert formats("catchUp", *([one] for one in texts.values())) == list(texts)
-    # JSON has no infinity.
-    assert formats("catchUpOrder", *([one] for one in texts.values())) == [
-        None, 0, 0.3, 730, 720, 720, 262_000, sys.float_info.max, None
-    ]  # fmt: skip
+    cases: list[tuple[str, float | None, list[Any]]] = [
+        ("\N{EN DASH}", None, [lag(None, None), "ERR"]),
+        ("12 min", 730, [lag(715, 730), "OK"]),
+        ("5\N{EN DASH}12 min", 720, [lag(300, 720), "WARN"]),
+        ("95 s \N{EN DASH} 12 min", 720, [lag(95, 720), "WARN"]),
+        ("3 d", 262_000, [lag(255_000, 262_000), "WARN"]),
+        ("≥ 5 min", sys.float_info.max, [lag(300, None), "WARN"]),
+        # JSON has no infinity.
+        ("never", None, [lag(None, None, is_falling_behind=True), "OK"]),
+        ("never", None, [lag(None, None, is_falling_behind=True, seconds_behind=5), "WARN"]),
+        ("keeps up", 0, [lag(None, None, is_falling_behind=True, seconds_behind=5), "OK"]),
+        ("keeps up", 0, [lag(0, 0, seconds_behind=0), "OK"]),
+    ]
+    texts, numbers, arguments = zip(*cases, strict=True)
+    assert tuple(formats("catchUp", *arguments)) == texts
+    assert tuple(formats("catchUpOrder", *arguments)) == numbers
 
 
 def test_axes_have_one_unit(formats: Call) -> None:
@@ -86,3 +91,35 @@ def test_axes_have_one_unit(formats: Call) -> None:
         ["0", "1.5 h", "3 h"],
         ["0", "1 d", "2 d"],
     ]
+
+
+def test_a_forecast_is_a_line_to_zero_or_two_if_the_rates_disagree(forecasts: Call) -> None:
+    at = 1_000_000
+    sharp, wide, cut, open_ended, *none = forecasts(
+        "forecastLines",
+        [60, lag(100, 105), at, at + 500_000],
+        [60, lag(50, 100), at, at + 500_000],
+        [60, lag(100, 100), at, at + 25_000],
+        [60, lag(100, None), at, at + 500_000],
+        [60, lag(None, None, is_falling_behind=True), at, at + 500_000],
+        [0, lag(0, 0), at, at + 500_000],
+        [None, lag(100, 100), at, at + 500_000],
+    )
+    assert sharp == {"times": [at, at + 105_000], "lines": [{"label": "forecast", "values": [60, 0]}]}
+    assert wide["times"] == [at, at + 50_000, at + 100_000]
+    assert [line["label"] for line in wide["lines"]] == ["soonest forecast", "latest forecast"]
+    assert [line["values"] for line in wide["lines"]] == [[60, 0, None], [60, 30, 0]]
+    assert (cut["times"], cut["lines"][0]["values"]) == ([at, at + 25_000], [60, 45])
+    assert [line["label"] for line in open_ended["lines"]] == ["soonest forecast"]
+    assert none == [{"times": [], "lines": []}] * 3
+
+
+def test_messages_are_lost_at_the_age_that_retention_allows(forecasts: Call) -> None:
+    """Messages that are an hour old are deleted; a group that reads half of what is written has twice the time."""
+    stopped = lag(None, None, seconds_behind=600, retention_left_seconds=3_000)
+    slow = lag(None, None, seconds_behind=600, retention_left_seconds=6_000) | {"rates": {**RATES, "consumed_10m": 5}}
+    unknown = lag(None, None, seconds_behind=600, retention_left_seconds=None)
+    assert forecasts("retentionLimit", [stopped], [slow], [unknown]) == [3_600, 3_600, None]
+    partitions = [{"partition": number, "time_lag": own} for number, own in enumerate([unknown, slow, stopped])]
+    first, nobody = forecasts("firstLoss", [partitions], [partitions[:1]])
+    assert (first["partition"], nobody) == (2, None)

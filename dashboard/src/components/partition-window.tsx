@@ -47,7 +47,7 @@ export function PartitionWindow({
       </p>
       <dl class="facts">
         <Fact label="Lag">{current.current_lag === null ? "unknown" : exact(current.current_lag)}</Fact>
-        <TimeLagFacts lag={current.time_lag} />
+        <TimeLagFacts lag={current.time_lag} status={current.status} />
         <Fact label="Committed">{current.committed === null ? "never" : exact(current.committed)}</Fact>
         <Fact label="Head">{current.head === null ? "unknown" : exact(current.head)}</Fact>
         <Fact label="Head sampled">

@@ -1,6 +1,16 @@
 // How far a group or a partition is behind in time, and how that goes on.
-import { catchUp, catchUpBasis, duration, exact, perSecond, TIME_LAG_METHOD_TEXT, timeLag } from "../format"
-import type { TimeLag } from "../schema"
+import {
+  catchUp,
+  catchUpBasis,
+  duration,
+  exact,
+  type Forecast,
+  keepsUp,
+  perSecond,
+  TIME_LAG_METHOD_TEXT,
+  timeLag,
+} from "../format"
+import type { Status, TimeLag } from "../schema"
 import { Fact } from "./common"
 
 export function Behind({ lag }: { lag: Pick<TimeLag, "seconds_behind" | "seconds_behind_method"> }) {
@@ -12,21 +22,17 @@ export function Behind({ lag }: { lag: Pick<TimeLag, "seconds_behind" | "seconds
   )
 }
 
-export function CatchesUp({
-  lag,
-}: {
-  lag: Pick<TimeLag, "catch_up_seconds" | "catch_up_seconds_at_most" | "is_falling_behind">
-}) {
-  const isWaiting = lag.is_falling_behind || lag.catch_up_seconds
+export function CatchesUp({ lag, status }: { lag: Forecast; status: Status }) {
+  const isWaiting = !keepsUp(lag, status) && (lag.is_falling_behind || lag.catch_up_seconds)
   return (
-    <span title={catchUpBasis(lag)} class={isWaiting ? "" : "mild"}>
-      {catchUp(lag)}
+    <span title={catchUpBasis(lag, status)} class={isWaiting ? "" : "mild"}>
+      {catchUp(lag, status)}
     </span>
   )
 }
 
 /** The facts about a time lag; those about lost data only where there is a danger. */
-export function TimeLagFacts({ lag }: { lag: TimeLag }) {
+export function TimeLagFacts({ lag, status }: { lag: TimeLag; status: Status }) {
   const { rates, retention_left_seconds: left, lost_messages: lost } = lag
   return (
     <>
@@ -36,7 +42,7 @@ export function TimeLagFacts({ lag }: { lag: TimeLag }) {
         </b>
       </Fact>
       <Fact label="Catches up">
-        <CatchesUp lag={lag} />
+        <CatchesUp lag={lag} status={status} />
       </Fact>
       {left !== null && (
         <Fact label="Loses data in">

@@ -89,7 +89,7 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
         <Fact label="Lag">
           <b title={exact(explanation.totallag)}>{short(explanation.totallag)}</b>
         </Fact>
-        <TimeLagFacts lag={explanation.time_lag} />
+        <TimeLagFacts lag={explanation.time_lag} status={explanation.status} />
         <Fact label="Partitions">
           {exact(partitions.length)}
           {bad.length ? `, ${exact(bad.length)} not OK` : ""}
@@ -114,7 +114,7 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
           close={() => setParams({ partition: "" })}
         />
       )}
-      <GroupHistory cluster={cluster} group={group} />
+      <GroupHistory explanation={explanation} />
       <GroupIncidents cluster={cluster} group={group} incidents={incidents} />
       <PartitionTable cluster={cluster} partitions={partitions} selected={selectedKey} select={select} />
     </div>

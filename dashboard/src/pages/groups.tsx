@@ -62,7 +62,7 @@ function sortValue(groups: GroupColumns, by: string, row: number): number {
   if (by === "totallag") return groups.totallag[row]!
   if (by === "growth") return groups.growth[row] ?? Number.NEGATIVE_INFINITY
   if (by === "seconds") return groups.seconds_behind[row] ?? Number.NEGATIVE_INFINITY
-  if (by === "catch_up") return catchUpOrder(timeLagOf(groups, row))
+  if (by === "catch_up") return catchUpOrder(timeLagOf(groups, row), groups.status[row]!)
   if (by === "partitions") return groups.partitions[row]!
   // Sorted by the age of the status: a newer status has a larger time.
   if (by === "since") return -groups.since[row]!
@@ -186,7 +186,7 @@ function rowCells(groups: GroupColumns, row: number) {
     <Sparkline levels={groups.spark[row]!} status={status} />,
     growth(groups.growth[row]),
     <Behind lag={lag} />,
-    <CatchesUp lag={lag} />,
+    <CatchesUp lag={lag} status={status} />,
     exact(groups.partitions[row]!),
     <time dateTime={new Date(since).toISOString()} title={dateTime(since)}>
       {duration(now.value - since)}
