@@ -133,6 +133,23 @@ def test_the_worst_groups_come_first_with_their_reason(town: Town, seen: Any) ->
     }
 
 
+def test_of_two_stalled_groups_the_one_that_is_behind_for_longer_comes_first(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    for turn in range(25):
+        town.now_ms += 1000
+        heads = {"busy": [9000 if turn > 12 else 1000], "idle": [4000 if turn > 2 else 1000]}
+        town.cycles.sample(town.now_ms, {"one": heads})
+        commits = [Commit(name, name, 0, 1000, town.now_ms - 10, 2 * turn + n) for n, name in enumerate(heads)]
+        town.cycles.cycle(town.now_ms, commits)
+    town.publish()
+    with serving(server_config(town.data)) as [client]:
+        worst = client.json("/v3/overview")["overview"]["worst"]
+    assert [(group["group"], group["status"], group["totallag"]) for group in worst] == [
+        ("idle", "ERR", 3000),
+        ("busy", "ERR", 8000),
+    ]
+
+
 def test_changes_of_the_last_hour_newest_first_with_the_status_before(town: Town, seen: Any) -> None:
     found = [(group["group"], group["before"], group["status"]) for group in seen["changed"]]
     # stalled has been so for two hours, and new is well.

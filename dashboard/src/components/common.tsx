@@ -82,23 +82,33 @@ export function Fact({ label, children }: { label: string; children: ComponentCh
   )
 }
 
-/** A number that may be missing. */
-export function Optional({ value, show }: { value: number | null | undefined; show: (value: number) => string }) {
-  if (value === null || value === undefined) return <span class="mild">–</span>
-  return <>{show(value)}</>
-}
-
 export const RANGES = { "1h": 1, "24h": 24, "7d": 168 } as const
 export type Range = keyof typeof RANGES
+const RANGE_TEXT: Record<Range, string> = { "1h": "1 h", "24h": "24 h", "7d": "7 d" }
 export const parseRange = (text: string | null): Range => (text && text in RANGES ? (text as Range) : "1h")
 
 export function RangePicker({ range, pick }: { range: Range; pick: (range: Range) => void }) {
+  return <Picker label="Time range" options={RANGE_TEXT} picked={range} pick={pick} />
+}
+
+/** Buttons of which one is pressed. */
+export function Picker<Option extends string>({
+  label,
+  options,
+  picked,
+  pick,
+}: {
+  label: string
+  options: Record<Option, string>
+  picked: Option
+  pick: (option: Option) => void
+}) {
   return (
     <fieldset class="ranges">
-      <legend class="hidden">Time range</legend>
-      {(Object.keys(RANGES) as Range[]).map((option) => (
-        <button type="button" key={option} aria-pressed={option === range} onClick={() => pick(option)}>
-          {option.replace("h", " h").replace("d", " d")}
+      <legend class="hidden">{label}</legend>
+      {(Object.keys(options) as Option[]).map((option) => (
+        <button type="button" key={option} aria-pressed={option === picked} onClick={() => pick(option)}>
+          {options[option]}
         </button>
       ))}
     </fieldset>

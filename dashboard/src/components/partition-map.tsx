@@ -1,5 +1,5 @@
 // All partitions of a group: partition cell per partition, coloured by status and filled by lag.
-import { exact, STATUS_TEXT, STATUS_ICON } from "../format"
+import { exact, STATUS_TEXT, STATUS_ICON, timeLag } from "../format"
 import type { PartitionExplanation } from "../schema"
 
 export const partitionKey = (partition: { topic: string; partition: number }) =>
@@ -46,7 +46,7 @@ export function PartitionMap({
                     transform={`translate(${(index % wide) * (size + 2) + 1} ${Math.floor(index / wide) * (size + 2) + 1})`}
                     onClick={() => select(key)}
                   >
-                    <title>{`${partition.topic} ${partition.partition}: ${partition.status} (${STATUS_TEXT[partition.status]}), lag ${partition.current_lag === null ? "unknown" : exact(lag)}`}</title>
+                    <title>{`${partition.topic} ${partition.partition}: ${partition.status} (${STATUS_TEXT[partition.status]}), lag ${partition.current_lag === null ? "unknown" : exact(lag)}, time lag ${partition.time_lag.seconds_behind === null ? "unknown" : timeLag(partition.time_lag.seconds_behind, partition.time_lag.seconds_behind_method)}`}</title>
                     <rect class="ground" width={size} height={size} rx="2" />
                     <rect class="level" y={size - 1 - fill} x="1" width={size - 2} height={fill} />
                     {partition.status !== "OK" && (

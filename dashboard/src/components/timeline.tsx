@@ -31,8 +31,19 @@ export function periodsOf(points: GroupHistoryPoint[], end: number): Period[] {
   return periods
 }
 
-export function Timeline({ points, from, to }: { points: GroupHistoryPoint[]; from: number; to: number }) {
-  const periods = periodsOf(points, to).filter((period) => period.to >= from)
+/** The strip is as wide as the time from `from` to `to`, which may be in the future; the status is known up to `end`. */
+export function Timeline({
+  points,
+  from,
+  to,
+  end,
+}: {
+  points: GroupHistoryPoint[]
+  from: number
+  to: number
+  end: number
+}) {
+  const periods = periodsOf(points, end).filter((period) => period.to >= from)
   const x = (at: number) => `${((Math.max(at, from) - from) / (to - from)) * 100}%`
   const width = (period: Period) => `${((period.to - Math.max(period.from, from)) / (to - from)) * 100}%`
   const bad = periods.filter((period) => period.status !== "OK")

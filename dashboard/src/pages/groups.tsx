@@ -1,9 +1,10 @@
 // All groups: searched, filtered and sorted in the browser.
 import { useEffect, useMemo, useRef } from "preact/hooks"
 import { pathTo } from "../api"
-import { Badge, GroupName, Optional, Sparkline } from "../components/common"
+import { Badge, GroupName, Sparkline } from "../components/common"
 import { type Column, firstRow, type Order, orderText, parseOrder, Table } from "../components/table"
-import { dateTime, exact, GROUP_STATUSES, rate, severity, short, duration } from "../format"
+import { Behind, CatchesUp } from "../components/time-lag"
+import { catchUpOrder, dateTime, exact, GROUP_STATUSES, growth, severity, short, duration } from "../format"
 import { now, useAnswer } from "../polling"
 import { route, setParams } from "../route"
 import type { GroupColumns } from "../schema"
@@ -11,11 +12,11 @@ import type { GroupColumns } from "../schema"
 const COLUMNS: Column[] = [
   { id: "status", title: "Status", width: "0 0 6.5rem" },
   { id: "group", title: "Group", width: "1 1 12rem" },
-  { id: "totallag", title: "Lag", width: "0 0 5.5rem", isNumber: true },
+  { id: "totallag", title: "Lag", width: "0 0 5rem", isNumber: true, isMinor: true },
   { id: "spark", title: "Last hour", width: "0 0 7rem", isMinor: true, isFixed: true },
   { id: "growth", title: "Growth", width: "0 0 6rem", isNumber: true, isMinor: true },
-  { id: "seconds", title: "Time lag", width: "0 0 6rem", isNumber: true, isMinor: true },
-  { id: "forecast", title: "Catches up", width: "0 0 6.5rem", isNumber: true, isMinor: true, isFixed: true },
+  { id: "seconds", title: "Time lag", width: "0 0 6.5rem", isNumber: true },
+  { id: "catch_up", title: "Catches up", width: "0 0 7rem", isNumber: true, isMinor: true },
   { id: "partitions", title: "Partitions", width: "0 0 6.5rem", isNumber: true, isMinor: true },
   { id: "since", title: "Since", width: "0 0 7rem", isNumber: true, isMinor: true },
 ]
@@ -52,7 +53,8 @@ function comparator(groups: GroupColumns, order: Order): (a: number, b: number) 
   return (a, b) => {
     const [x, y] = [value[a]!, value[b]!]
     if (x !== y) return sign * (x - y)
-    return groups.totallag[b]! - groups.totallag[a]! || byName(a, b)
+    const [behindA, behindB] = [groups.seconds_behind[a] ?? -1, groups.seconds_behind[b] ?? -1]
+    return behindB - behindA || groups.totallag[b]! - groups.totallag[a]! || byName(a, b)
   }
 }
 
@@ -60,11 +62,20 @@ function sortValue(groups: GroupColumns, by: string, row: number): number {
   if (by === "totallag") return groups.totallag[row]!
   if (by === "growth") return groups.growth[row] ?? Number.NEGATIVE_INFINITY
   if (by === "seconds") return groups.seconds_behind[row] ?? Number.NEGATIVE_INFINITY
+  if (by === "catch_up") return catchUpOrder(timeLagOf(groups, row), groups.status[row]!)
   if (by === "partitions") return groups.partitions[row]!
   // Sorted by the age of the status: a newer status has a larger time.
   if (by === "since") return -groups.since[row]!
   return severity(groups.status[row]!)
 }
+
+const timeLagOf = (groups: GroupColumns, row: number) => ({
+  seconds_behind: groups.seconds_behind[row]!,
+  seconds_behind_method: groups.seconds_behind_method[row]!,
+  catch_up_seconds: groups.catch_up_seconds[row]!,
+  catch_up_seconds_at_most: groups.catch_up_seconds_at_most[row]!,
+  is_falling_behind: groups.is_falling_behind[row]!,
+})
 
 export function GroupsPage() {
   const { params } = route.value
@@ -162,6 +173,7 @@ export function GroupsPage() {
 function rowCells(groups: GroupColumns, row: number) {
   const [status, since] = [groups.status[row]!, groups.since[row]!]
   const cluster = groups.clusters[groups.cluster[row]!]!
+  const lag = timeLagOf(groups, row)
   return [
     <Badge status={status} unknownSince={groups.unknown_since[row] ?? null} />,
     <>
@@ -172,9 +184,9 @@ function rowCells(groups: GroupColumns, row: number) {
     </>,
     <span title={exact(groups.totallag[row]!)}>{short(groups.totallag[row]!)}</span>,
     <Sparkline levels={groups.spark[row]!} status={status} />,
-    rate(groups.growth[row]),
-    <Optional value={groups.seconds_behind[row]} show={(s) => duration(s * 1000)} />,
-    <Optional value={groups.catch_up_seconds[row]} show={(s) => duration(s * 1000)} />,
+    growth(groups.growth[row]),
+    <Behind lag={lag} />,
+    <CatchesUp lag={lag} status={status} />,
     exact(groups.partitions[row]!),
     <time dateTime={new Date(since).toISOString()} title={dateTime(since)}>
       {duration(now.value - since)}

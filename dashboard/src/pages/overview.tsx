@@ -5,7 +5,8 @@ import { Chart } from "../components/chart"
 import { Badge, Card, Fact, GroupName, parseRange, RANGES, RangePicker, Since } from "../components/common"
 import { NotificationProblems } from "../components/notifiers"
 import { partitionKey } from "../components/partition-map"
-import { exact, GROUP_STATUSES, rate, short, duration } from "../format"
+import { Behind } from "../components/time-lag"
+import { exact, GROUP_STATUSES, growth, short, duration } from "../format"
 import { now, overview, useAnswer } from "../polling"
 import { groupLink, toHash, route, setParams } from "../route"
 import type { ClusterHistoryColumns, ClusterSummary } from "../schema"
@@ -123,8 +124,12 @@ function WorstGroups() {
                 </p>
               </div>
               <div class="is-number">
-                <b title={exact(group.totallag)}>{short(group.totallag)}</b>
-                <span class="mild">{rate(group.growth)}</span>
+                <b>
+                  <Behind lag={group.time_lag} />
+                </b>
+                <span class="mild" title={`Lag of ${exact(group.totallag)} messages`}>
+                  {short(group.totallag)}, {growth(group.growth)}
+                </span>
               </div>
             </li>
           ))}

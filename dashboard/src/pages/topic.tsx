@@ -1,7 +1,7 @@
 // One topic: its heads, their rates, and its consumers side by side.
 import { pathTo } from "../api"
 import { Badge, Card, Fact, GroupName, Since } from "../components/common"
-import { exact, rate, short } from "../format"
+import { exact, perSecond, short, timeLag } from "../format"
 import { useAnswer } from "../polling"
 import { toHash, route } from "../route"
 
@@ -31,9 +31,7 @@ export function TopicPage() {
         </div>
       </header>
       <dl class="facts">
-        <Fact label="Messages per second">
-          {data.topic.rate === null ? "–" : rate(data.topic.rate).replace("+", "")}
-        </Fact>
+        <Fact label="Messages per second">{perSecond(data.topic.rate)}</Fact>
         <Fact label="Partitions">{exact(partitions.length)}</Fact>
         <Fact label="Messages in the log">{short(messages)}</Fact>
         <Fact label="Consumers">{exact(consumers.length)}</Fact>
@@ -52,8 +50,8 @@ export function TopicPage() {
                     for <Since at={consumer.since} />
                   </small>
                 </span>
-                <b class="is-number" title={exact(consumer.totallag)}>
-                  {short(consumer.totallag)}
+                <b class="is-number" title={`${exact(consumer.totallag)} messages`}>
+                  {timeLag(consumer.seconds_behind)} <small class="mild">{short(consumer.totallag)}</small>
                 </b>
                 <Bars lags={consumer.lags.slice(0, MAX_BARS)} maxLag={maxLag} />
               </li>

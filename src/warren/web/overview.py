@@ -114,11 +114,12 @@ def overview(api: Api, request: Request) -> Response:
 
 
 def _worst(index: Index) -> list[WorstGroup]:
-    """The most severe groups: ERR before WARN, then by lag."""
+    """The most severe groups: ERR before WARN, then by lag in time, then by lag."""
     columns, snapshot = index.group_columns, index.snapshot
-    status, lag = columns["status"], columns["totallag"]
+    status, lag, seconds = columns["status"], columns["totallag"], index.time_lag.seconds_behind
     bad = np.flatnonzero(status > int(Status.OK))
-    rows = bad[np.lexsort((-lag[bad], -status[bad]))][:MAX_WORST].tolist()
+    # Unknown time lags, which are NaN, come last.
+    rows = bad[np.lexsort((-lag[bad], -seconds[bad], -status[bad]))][:MAX_WORST].tolist()
     partitions = snapshot.worst([{name: int(columns[name][row]) for name in ("bucket", "worst_row")} for row in rows])
     growth = index.recent.growth(lag, snapshot.manifest.now_ms)
     return [
