@@ -52,6 +52,13 @@ def test_a_steady_group_is_as_far_behind_as_its_first_unread_message(cycles: Reh
     assert cycles.groups()["local", "g"]["seconds_behind"] == pytest.approx(15.0, abs=0.1)
 
 
+def test_the_rates_of_a_group_are_unknown_until_they_are_measured(cycles: Rehearsal) -> None:
+    run(cycles, range(1), lambda _: 1_000, lambda _: 900)
+    assert cycles.groups()["local", "g"]["produced_1m"] == UNKNOWN
+    run(cycles, range(1, 3), lambda n: 1_000 + 100 * n, lambda _: 900)
+    assert cycles.groups()["local", "g"]["produced_1m"] == pytest.approx(10.0)
+
+
 def test_time_lag_is_zero_on_an_idle_topic(cycles: Rehearsal) -> None:
     rows = run(cycles, range(30), lambda _: 500, lambda n: 500 if n < 3 else None)
     assert {(row["seconds_behind"], row["behind_method"]) for row in rows} == {(0.0, TimeLagMethod.CAUGHT_UP)}
