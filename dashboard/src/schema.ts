@@ -146,10 +146,13 @@ export interface GroupColumns {
   growth: (number | null)[]
   /** Lag of the last hour, one character from 0 to Z per point */
   spark: string[]
-  /** Reserved for the lag in seconds */
-  seconds: (number | null)[] | null
-  /** Reserved for the seconds until the lag is zero */
-  forecast: (number | null)[] | null
+  seconds_behind: (number | null)[]
+  seconds_behind_method: TimeLagMethod[]
+  catch_up_seconds: (number | null)[]
+  catch_up_seconds_at_most: (number | null)[]
+  is_falling_behind: boolean[]
+  retention_left_seconds: (number | null)[]
+  lost_messages: number[]
 }
 
 /** A group with the reason of the status of each partition. */
@@ -164,6 +167,7 @@ export interface GroupExplanation {
   /** Since when it cannot be judged; null if it can */
   unknown_since: number | null
   totallag: number
+  time_lag: TimeLag
   /** The classes of the consumer sections of its partitions */
   commits_to: string[]
   partitions: PartitionExplanation[]
@@ -198,6 +202,20 @@ export interface GroupStatus {
   maxlag: PartitionStatus | null
   /** Sum of the lags of all partitions */
   totallag: number
+  /** How long the first unread message has been waiting; 0 if none is, null if unknown */
+  seconds_behind?: number | null
+  /** How it is known; with at_least the true value may be larger */
+  seconds_behind_method?: TimeLagMethod
+  /** How long until nothing is unread, at least; null if never or unknown */
+  catch_up_seconds?: number | null
+  /** The same at most; null if never or unknown */
+  catch_up_seconds_at_most?: number | null
+  /** Whether it does not catch up at present rates */
+  is_falling_behind?: boolean
+  /** How long until unread messages are deleted; null if never or unknown */
+  retention_left_seconds?: number | null
+  /** Messages that were deleted before they were read */
+  lost_messages?: number
 }
 
 export interface HttpServerConfig {
@@ -339,6 +357,14 @@ export interface LoggingConfig {
   level: string
 }
 
+/** Messages per second, averaged over about one and ten minutes; null if not measured yet. */
+export interface MessageRates {
+  produced_1m: number | null
+  produced_10m: number | null
+  consumed_1m: number | null
+  consumed_10m: number | null
+}
+
 export interface NotifierConfig {
   "class-name": string
   "group-allowlist": string
@@ -437,6 +463,7 @@ export interface PartitionExplanation {
   complete: number
   /** kafka, kafka_zk or storm_zk: the class of its consumer section; null before a commit */
   commits_to: string | null
+  time_lag: TimeLag
   /** Only if one partition is requested */
   window?: Slot[]
 }
@@ -458,6 +485,12 @@ export interface PartitionStatus {
   current_lag: number
   /** Share of the window that is filled */
   complete: number
+  /** How long the first unread message has been waiting; 0 if none is, null if unknown */
+  seconds_behind?: number | null
+  /** How long until nothing is unread, at least; null if never or unknown */
+  catch_up_seconds?: number | null
+  /** How long until unread messages are deleted; null if never or unknown */
+  retention_left_seconds?: number | null
 }
 
 /** The window of a group's commits to a partition. */
@@ -581,6 +614,28 @@ export interface StorageConfig {
   "queue-depth"?: number
 }
 
+/** How far a group or a partition is behind in time, and how that goes on at present rates. */
+export interface TimeLag {
+  /** How long the first unread message has been waiting; 0 if none is, null if unknown */
+  seconds_behind: number | null
+  /** How it is known; with at_least the true value may be larger */
+  seconds_behind_method: TimeLagMethod
+  /** How long until nothing is unread, at least; null if never or unknown */
+  catch_up_seconds: number | null
+  /** The same at most; null if never or unknown */
+  catch_up_seconds_at_most: number | null
+  /** Whether it does not catch up at present rates */
+  is_falling_behind: boolean
+  /** How long until unread messages are deleted; null if never or unknown */
+  retention_left_seconds: number | null
+  /** Messages that were deleted before they were read */
+  lost_messages: number
+  rates: MessageRates
+}
+
+export const TIMELAGMETHOD_VALUES = ["unknown", "caught_up", "head_history", "append_time", "record_time", "at_least"] as const
+export type TimeLagMethod = (typeof TIMELAGMETHOD_VALUES)[number]
+
 export interface TlsConfig {
   name: string
   noverify: boolean
@@ -599,6 +654,8 @@ export interface TopicConsumer {
   since: number
   /** Number of this topic's partitions by status */
   statuses: Partial<Record<Status, number>>
+  /** How long the first unread message has been waiting; 0 if none is, null if unknown */
+  seconds_behind: number | null
   /** Partitions with their lags; null if unknown */
   lags: ([number, number | null])[]
 }
@@ -652,6 +709,7 @@ export interface WorstGroup {
   since: number
   /** Since when it cannot be judged; null if it can */
   unknown_since: number | null
+  time_lag: TimeLag
   partition_status: Status
   topic: string
   partition: number

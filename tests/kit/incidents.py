@@ -17,11 +17,16 @@ from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.store.reader import IncidentQuery, read_delivery_counts, read_incidents
 from warren.incidents.store.store import IncidentStore
 from warren.snapshot.manifest import Bucket, Manifest
-from warren.snapshot.schemas import GROUPS, PARTITIONS
+from warren.snapshot.schemas import GROUPS, PARTITIONS, RATES
 from warren.snapshot.status import GroupName, missing_group
 from warren.snapshot.store import Store
 
 OK, WARN, ERR, STOP, STALL = Status.OK, Status.WARN, Status.ERR, Status.STOP, Status.STALL
+TIME_LAG = dict.fromkeys(
+    ("seconds_behind", "behind_method", *RATES, "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost"),
+    UNKNOWN,
+)
+"""A time lag that is unknown."""
 SECOND, START = 1_000, 1_700_000_000_000
 Groups = Mapping[GroupName, Sequence[tuple[Status, int]]]
 """The status and lag of every partition of each group."""
@@ -75,6 +80,7 @@ class IncidentScene:
                 "partitions": len(states), "complete": 1.0, "totallag": sum(max(lag, 0) for _, lag in states),
                 "maxlag_row": len(partitions) + max(range(len(states)), key=lambda n: states[n][1]),
                 "unknown_since_ms": START if (cluster, group) in unknown else UNKNOWN,
+                **TIME_LAG,
             })  # fmt: skip
             partitions += [
                 {
@@ -92,6 +98,7 @@ class IncidentScene:
                     "end_offset": 9,
                     "end_ms": 2_002,
                     "end_lag": lag,
+                    **TIME_LAG,
                 }
                 for partition, (status, lag) in enumerate(states)
             ]

@@ -10,32 +10,52 @@ from warren.snapshot.reader import Snapshot, newest_snapshot
 from warren.snapshot.status import GroupStatus, PartitionStatus, Slot, missing_group, read_group_results
 
 PARTITION = PartitionStatus(
-    "t", 3, "/10.0.0.7", "c", "STOP", Slot(1, 1_000, 1_000, None), Slot(2, 2_345, 2_000, 7), 9, 0.5
-)
+    "t", 3, "/10.0.0.7", "c", "STOP", Slot(1, 1_000, 1_000, None), Slot(2, 2_345, 2_000, 7), 9, 0.5,
+    60.5, None, 7200.0,
+)  # fmt: skip
 SLOTS = (
     b'"start":{"offset":1,"timestamp":1000,"observedAt":1000,"lag":null},'
     b'"end":{"offset":2,"timestamp":2345,"observedAt":2000,"lag":7}'
 )
-PARTITION_JSON = (
-    b'{"topic":"t","partition":3,"owner":"/10.0.0.7","client_id":"c","status":"STOP",%b,"current_lag":9,"complete":0.5}'
+BURROWS_PARTITION = (
+    b'{"topic":"t","partition":3,"owner":"/10.0.0.7","client_id":"c","status":"STOP",%b,"current_lag":9,"complete":0.5'
     % SLOTS
 )
-GROUP_JSON = (
+PARTITION_JSON = BURROWS_PARTITION + b',"seconds_behind":60.5,"catch_up_seconds":null,"retention_left_seconds":7200.0}'
+BURROWS_GROUP = (
     b'{"cluster":"one","group":"g","status":"ERR","complete":1.0,"partitions":[%b],"partition_count":2,'
-    b'"maxlag":%b,"totallag":9}' % (PARTITION_JSON, PARTITION_JSON)
+    b'"maxlag":%b,"totallag":9'
+)
+GROUP_JSON = (
+    BURROWS_GROUP
+    % (PARTITION_JSON, PARTITION_JSON)
+    + b',"seconds_behind":60.5,"seconds_behind_method":"at_least","catch_up_seconds":1.0,'
+    b'"catch_up_seconds_at_most":null,"is_falling_behind":true,"retention_left_seconds":2.0,"lost_messages":3}'
+)
+NOTHING_KNOWN = (
+    b',"seconds_behind":null,"seconds_behind_method":"unknown","catch_up_seconds":null,'
+    b'"catch_up_seconds_at_most":null,"is_falling_behind":false,"retention_left_seconds":null,"lost_messages":0}'
 )
 
 
 def test_the_json_of_a_status_is_the_one_that_is_stored() -> None:
-    group = GroupStatus("one", "g", "ERR", 1.0, [PARTITION], 2, PARTITION, 9)
+    time_lag = (60.5, "at_least", 1.0, None, True, 2.0, 3)
+    group = GroupStatus("one", "g", "ERR", 1.0, [PARTITION], 2, PARTITION, 9, *time_lag)
     assert msgspec.json.encode(group) == GROUP_JSON
     assert msgspec.json.decode(GROUP_JSON, type=GroupStatus) == group
+
+
+def test_a_status_that_was_stored_before_there_was_a_time_lag_has_none() -> None:
+    partition = BURROWS_PARTITION + b"}"
+    group = msgspec.json.decode(BURROWS_GROUP % (partition, partition) + b"}", type=GroupStatus)
+    assert (group.seconds_behind, group.seconds_behind_method, group.lost_messages) == (None, "unknown", 0)
+    assert [listed.seconds_behind for listed in group.partitions] == [None]
 
 
 def test_the_json_of_a_missing_group() -> None:
     assert msgspec.json.encode(missing_group(("one", "g"))) == (
         b'{"cluster":"one","group":"g","status":"NOTFOUND","complete":1.0,"partitions":[],"partition_count":0,'
-        b'"maxlag":null,"totallag":0}'
+        b'"maxlag":null,"totallag":0' + NOTHING_KNOWN
     )
 
 

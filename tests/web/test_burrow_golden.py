@@ -25,6 +25,12 @@ from warren.web.server import WebServer
 
 GOLDEN = Path(__file__).parent / "golden"
 SERVERS = ("127.0.0.1:19092",)
+TIME_LAG = {"seconds_behind", "seconds_behind_method", "catch_up_seconds", "catch_up_seconds_at_most"} | {
+    "is_falling_behind",
+    "retention_left_seconds",
+    "lost_messages",
+}
+"""The keys that our answers have beside Burrow's."""
 DOCS = Path(__file__).parents[2] / "docs" / "burrow-compatibility.md"
 
 
@@ -161,6 +167,10 @@ def forget_lag_of_commit(key: str, value: Any) -> Any:
     return "a lag" if key == "lag" and isinstance(value, int | None) else value
 
 
+def drop_time_lag(key: str, value: Any) -> Any:
+    return {name: held for name, held in value.items() if name not in TIME_LAG} if isinstance(value, dict) else value
+
+
 def resolve_path(key: str, value: Any) -> Any:
     return value.removeprefix("./") if key == "pidfile" else value
 
@@ -182,6 +192,7 @@ DEVIATIONS = (
     Deviation("| lists are in random order |", sort_lists),
     Deviation("| of several partitions with the same lag, a random one is `maxlag` |", forget_which_is_first),
     Deviation("- The lag of a commit is measured against the head at that time.", forget_lag_of_commit),
+    Deviation("| lag is counted in messages only |", drop_time_lag),
     Deviation("| paths of files are shown as written |", resolve_path),
 )
 OF_HEADERS = (Deviation("| long answers are sent in chunks |", forget_length),)
@@ -242,6 +253,16 @@ def test_the_log_level_that_was_set_is_shown(url: str) -> None:
     ask(url, "POST", "/v3/admin/loglevel", BODIES["150_loglevel_post_debug"])
     assert json.loads(ask(url, "GET", "/v3/admin/loglevel")[2])["level"] == "debug"
     ask(url, "POST", "/v3/admin/loglevel", b'{"level": "info"}')
+
+
+def test_keys_beside_burrows_are_only_those_of_time_lag(url: str) -> None:
+    burrow = ALL["021_lag_idle_caught_up"].json["status"]
+    status = json.loads(ask(url, "GET", "/v3/kafka/local/consumer/idle-caught-up/lag")[2])["status"]
+    assert status.keys() - burrow.keys() == TIME_LAG
+    of_partitions = {"seconds_behind", "catch_up_seconds", "retention_left_seconds"}
+    for partition in (*status["partitions"], status["maxlag"]):
+        assert partition.keys() - burrow["partitions"][0].keys() == of_partitions
+    assert not [name for name, answer in ALL.items() if b"seconds_behind" in answer.body]
 
 
 def samples(text: bytes) -> dict[str, float]:

@@ -1,8 +1,9 @@
 """The metrics: every number of the snapshot and no other, in a format that Prometheus' own tools accept."""
 
 import gzip
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from warren import __version__
 from warren.domain.windows import UNKNOWN
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.snapshot.manifest import Position, Source
+from warren.snapshot.time_lag import TimeLag, to_time_lag
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -73,6 +75,11 @@ def unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
 
 
+def is_of_groups(name: str) -> bool:
+    """Whether a metric is about groups and topics."""
+    return not name.startswith("warren_") or name.startswith("warren_group_")
+
+
 def series(name: str, value: float, **labels: object) -> tuple[tuple[str, frozenset[tuple[str, str]]], float]:
     return (name, frozenset((key, str(held)) for key, held in labels.items())), float(value)
 
@@ -90,6 +97,9 @@ def expected(town: Town) -> Series:
         if lag != UNKNOWN:
             place = {"cluster_name": cluster, "group": group, "topic": topic, "partition": partition}
             found.append(series("kafka_consumergroup_group_lag", lag, **place))
+        if row["seconds_behind"] != UNKNOWN:
+            place = {"cluster_name": cluster, "group": group, "topic": topic, "partition": partition}
+            found.append(series("kafka_consumergroup_group_lag_seconds", row["seconds_behind"], **place))
     held = dict(found)
     for cluster, group, topic in {key[:3] for key in town.cycles.partitions()}:
         for partition in range(PARTITIONS[topic]):
@@ -104,6 +114,7 @@ def expected(town: Town) -> Series:
         held |= dict([series("burrow_kafka_consumer_status", row["status"], **burrow)])
         held |= dict([series("kafka_consumergroup_group_sum_lag", total, **other)])
         held |= dict([series("kafka_consumergroup_group_max_lag", max(0, *lags), **other)])
+        held |= dict(time_lag(to_time_lag(row), burrow, other))
     heads = [("orders", 0, 1090), ("orders", 1, 1090), ("orders", 2, 1090), ("audit", 0, 1090), ("unread", 0, 7)]
     for cluster in CLUSTERS:
         for topic, partition, head in heads:
@@ -112,16 +123,32 @@ def expected(town: Town) -> Series:
     return held
 
 
+def time_lag(lag: TimeLag, burrow: Mapping[str, str], other: Mapping[str, str]) -> Iterator[tuple[Any, float]]:
+    """The series of a group's lag in time."""
+    values = {
+        "warren_group_catch_up_seconds": math.inf if lag.is_falling_behind else lag.catch_up_seconds,
+        "warren_group_retention_left_seconds": lag.retention_left_seconds,
+        "warren_group_lost_messages": None if lag.seconds_behind is None else lag.lost_messages,
+        "warren_group_produced_per_second": lag.rates.produced_1m,
+        "warren_group_consumed_per_second": lag.rates.consumed_1m,
+    }
+    if lag.seconds_behind is not None:
+        yield series("kafka_consumergroup_group_max_lag_seconds", lag.seconds_behind, **other)
+    for name, value in values.items():
+        if value is not None:
+            yield series(name, value, **burrow)
+
+
 def test_every_series_of_groups_and_topics_is_what_the_snapshot_holds(town: Town, client: Client) -> None:
     got = client.ask("/metrics")
     assert got.type.startswith("text/plain; version=0.0.4; charset=utf-8")
-    found = {key: value for key, value in parsed(got.text).items() if not key[0].startswith("warren_")}
+    found = {key: value for key, value in parsed(got.text).items() if is_of_groups(key[0])}
     assert found == expected(town)
     assert len(found) > 400
 
 
 def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
-    found = {key: value for key, value in parsed(client.ask("/metrics").text).items() if key[0].startswith("warren_")}
+    found = {key: value for key, value in parsed(client.ask("/metrics").text).items() if not is_of_groups(key[0])}
     [age] = [found.pop(key) for key in list(found) if key[0] == "warren_snapshot_age_seconds"]
     assert 0 <= age < 300
     place: dict[str, Any] = {"cluster": "one", "topic": "__consumer_offsets"}
@@ -241,4 +268,4 @@ def test_series_of_a_group_that_is_gone_are_gone(town: Town, client: Client) -> 
     within(lambda: client.ask(group_path("fresh", "lag")).status == 404, "the group is gone")
     text = client.ask("/metrics").text
     assert 'group="fresh"' not in text
-    assert {k: v for k, v in parsed(text).items() if not k[0].startswith("warren_")} == expected(town)
+    assert {k: v for k, v in parsed(text).items() if is_of_groups(k[0])} == expected(town)

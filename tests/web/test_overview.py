@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from tests.kit.plans import Commit, cluster_state
@@ -13,6 +14,7 @@ from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config
 from warren.domain.windows import UNKNOWN
 from warren.history.write import HistoryWriter
 from warren.snapshot.manifest import Position, Source
+from warren.snapshot.time_lag import to_time_lag
 
 HOUR_MS = 3_600_000
 PATIENT_MS = 600_000
@@ -32,6 +34,13 @@ COLUMNS = {
     "partitions",
     "growth",
     "spark",
+    "seconds_behind",
+    "seconds_behind_method",
+    "catch_up_seconds",
+    "catch_up_seconds_at_most",
+    "is_falling_behind",
+    "retention_left_seconds",
+    "lost_messages",
 }
 
 
@@ -107,7 +116,9 @@ def test_the_worst_groups_come_first_with_their_reason(town: Town, seen: Any) ->
         ("ERR", "late", 151, 2.52),
         ("WARN", "rising", 1048, 0.97),
     ]
-    assert seen["worst"][3] == {
+    late = dict(seen["worst"][3])
+    assert late.pop("time_lag") == msgspec.to_builtins(to_time_lag(town.cycles.groups()["one", "late"]))
+    assert late == {
         "cluster": "one",
         "group": "late",
         "status": "ERR",

@@ -1,6 +1,7 @@
 """The JSON bytes of a group's status against its typed definition."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,8 +11,11 @@ import pytest
 from tests.kit.servers import Town
 from warren.snapshot.reader import newest_snapshot
 from warren.snapshot.status import GroupStatus, PartitionStatus, read_group_results
+from warren.snapshot.time_lag import TimeLag, to_time_lag
 from warren.web.index import build_index
 from warren.web.status_json import group_status, not_found
+
+FORMATS = Path(__file__).parents[1] / "snapshot" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +54,39 @@ def test_the_bytes_have_the_fields_and_values_of_the_typed_status(town: Town) ->
         expected = result.status
         assert sort(typed.partitions) == sort(expected.partitions)
         assert to_float32(typed.maxlag) == to_float32(expected.maxlag)
-        assert (typed.totallag, typed.status) == (expected.totallag, expected.status)
+        for name in ("totallag", "status", *TimeLag.__struct_fields__[:-1]):
+            assert getattr(typed, name) == getattr(expected, name), name
         every = msgspec.json.decode(group_status(index, group_row, show_all=True), type=GroupStatus)
         assert len(every.partitions) == every.partition_count == typed.partition_count
         assert [item for item in every.partitions if item.status != "OK"] == typed.partitions
+
+
+def test_time_lags_that_are_known_and_unknown_are_among_them(town: Town) -> None:
+    partitions = town.cycles.partitions()
+    index = build_index(newest_snapshot(town.data))
+    found = {}
+    for (cluster, group), row in town.cycles.groups().items():
+        group_row = index.group_row(cluster, group)
+        assert group_row is not None
+        data = group_status(index, group_row, show_all=True)
+        found[group] = msgspec.json.decode(data, type=GroupStatus)
+        assert index.time_lag.at(group_row) == to_time_lag(row)
+        for listed in found[group].partitions:
+            stored = partitions.get((cluster, group, listed.topic, listed.partition))
+            assert listed.seconds_behind == (stored and to_time_lag(stored).seconds_behind)
+    assert (found["stalled"].seconds_behind, found["stalled"].seconds_behind_method) == (9.0, "at_least")
+    assert found["blind"].seconds_behind is None
+    assert found["<b>&'"].seconds_behind == 0.0
+
+
+@pytest.mark.parametrize("data", sorted(FORMATS.iterdir()), ids=lambda path: path.name)
+def test_snapshots_from_before_there_was_a_time_lag_have_none(data: Path) -> None:
+    index = build_index(newest_snapshot(data))
+    for group_row in range(len(index.group_names)):
+        group = msgspec.json.decode(group_status(index, group_row, show_all=True), type=GroupStatus)
+        assert (group.seconds_behind, group.seconds_behind_method, group.catch_up_seconds) == (None, "unknown", None)
+        assert (group.is_falling_behind, group.retention_left_seconds, group.lost_messages) == (False, None, 0)
+        assert {partition.seconds_behind for partition in group.partitions} == {None}
 
 
 def test_a_group_that_does_not_exist_has_the_typed_status_too() -> None:

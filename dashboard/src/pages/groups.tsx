@@ -59,7 +59,7 @@ function comparator(groups: GroupColumns, order: Order): (a: number, b: number) 
 function sortValue(groups: GroupColumns, by: string, row: number): number {
   if (by === "totallag") return groups.totallag[row]!
   if (by === "growth") return groups.growth[row] ?? Number.NEGATIVE_INFINITY
-  if (by === "seconds") return groups.seconds?.[row] ?? Number.NEGATIVE_INFINITY
+  if (by === "seconds") return groups.seconds_behind[row] ?? Number.NEGATIVE_INFINITY
   if (by === "partitions") return groups.partitions[row]!
   // Sorted by the age of the status: a newer status has a larger time.
   if (by === "since") return -groups.since[row]!
@@ -173,8 +173,8 @@ function rowCells(groups: GroupColumns, row: number) {
     <span title={exact(groups.totallag[row]!)}>{short(groups.totallag[row]!)}</span>,
     <Sparkline levels={groups.spark[row]!} status={status} />,
     rate(groups.growth[row]),
-    <Optional value={groups.seconds?.[row]} show={(s) => duration(s * 1000)} />,
-    <Optional value={groups.forecast?.[row]} show={(s) => duration(s * 1000)} />,
+    <Optional value={groups.seconds_behind[row]} show={(s) => duration(s * 1000)} />,
+    <Optional value={groups.catch_up_seconds[row]} show={(s) => duration(s * 1000)} />,
     exact(groups.partitions[row]!),
     <time dateTime={new Date(since).toISOString()} title={dateTime(since)}>
       {duration(now.value - since)}

@@ -23,6 +23,11 @@ def as_text(numbers: NDArray[np.generic]) -> pa.StringArray:
     return pc.cast(pa.array(numbers), pa.string())
 
 
+def as_json(numbers: NDArray[np.floating]) -> pa.StringArray:
+    """Numbers as JSON; NaN is null."""
+    return pc.if_else(pa.array(np.isnan(numbers)), "null", as_text(numbers))
+
+
 def replace_matching(
     names: pa.StringArray, plain: pa.StringArray, pattern: str, rewrite: Callable[[str], str]
 ) -> pa.StringArray:

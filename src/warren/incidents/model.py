@@ -146,7 +146,7 @@ class StormGroup(Struct, frozen=True):
     """How many of its partitions are not OK."""
 
 
-class StormStatus(GroupStatus, frozen=True):
+class StormStatus(GroupStatus, frozen=True, kw_only=True):
     """All groups of a storm as if they were one, and the most severe of them."""
 
     groups: list[StormGroup]

@@ -1,12 +1,15 @@
-"""The status of groups and partitions in Burrow's shape, which the API and notifications share."""
+"""The status of groups and partitions in Burrow's shape, which the API and notifications share.
+
+Keys that Burrow does not have follow its own; statuses that were stored before a key existed have its default.
+"""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from warren.domain.arrays import Ints, SmallInts
 from warren.domain.status import Status
@@ -14,6 +17,19 @@ from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket, Manifest
 from warren.snapshot.schemas import Row
 from warren.snapshot.store import Store
+from warren.snapshot.time_lag import (
+    METHOD_NAMES,
+    BehindMethod,
+    CatchUpAtMost,
+    CatchUpSeconds,
+    IsFallingBehind,
+    LostMessages,
+    RetentionLeft,
+    SecondsBehind,
+    TimeLag,
+    known_or_none,
+    to_time_lag,
+)
 
 GroupName = tuple[str, str]
 """A group's cluster and its own name."""
@@ -25,6 +41,7 @@ MIN_PARTITIONS_PER_GROUP = 20
 _COLUMNS = [
     "topic", "partition", "owner", "client_id", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
+    "seconds_behind", "catch_up_low_s", "retention_left_s",
 ]  # fmt: skip
 
 StatusName = Annotated[
@@ -58,6 +75,9 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     end: Annotated[Slot | None, Meta(description="Last commit in the window")]
     current_lag: Annotated[int, Meta(description="Lag behind the newest head; 0 also if it is unknown")]
     complete: Complete
+    seconds_behind: SecondsBehind = None
+    catch_up_seconds: CatchUpSeconds = None
+    retention_left_seconds: RetentionLeft = None
 
 
 class GroupStatus(msgspec.Struct, frozen=True):
@@ -71,6 +91,13 @@ class GroupStatus(msgspec.Struct, frozen=True):
     partition_count: int
     maxlag: Annotated[PartitionStatus | None, Meta(description="The partition with the largest lag")]
     totallag: Annotated[int, Meta(description="Sum of the lags of all partitions")]
+    seconds_behind: SecondsBehind = None
+    seconds_behind_method: BehindMethod = METHOD_NAMES[0]
+    catch_up_seconds: CatchUpSeconds = None
+    catch_up_seconds_at_most: CatchUpAtMost = None
+    is_falling_behind: IsFallingBehind = False
+    retention_left_seconds: RetentionLeft = None
+    lost_messages: LostMessages = 0
 
 
 class GroupResult(msgspec.Struct, frozen=True):
@@ -121,6 +148,7 @@ def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> d
             row["partitions"],
             partitions[ends[-1] + index] if row["maxlag_row"] >= 0 and row["partitions"] else None,
             row["totallag"],
+            **_without_rates(to_time_lag(row)),
         )
         lags = tuple(None if value == UNKNOWN else value for value in lag[listed[index]].tolist())
         results[row["cluster"], row["group"]] = GroupResult(group_status, bad[index].size, lags)
@@ -144,7 +172,14 @@ def _partition_status(row: Row) -> PartitionStatus:
         _slot(row, "end"),
         max(row["current_lag"], 0),
         row["complete"],
+        known_or_none(row["seconds_behind"]),
+        known_or_none(row["catch_up_low_s"]),
+        known_or_none(row["retention_left_s"]),
     )
+
+
+def _without_rates(lag: TimeLag) -> dict[str, Any]:
+    return {name: value for name, value in structs.asdict(lag).items() if name != "rates"}
 
 
 def _slot(row: Row, edge: str) -> Slot | None:

@@ -10,6 +10,7 @@ from warren.domain.offsets_logs import NO_LOG, zookeeper_log_id
 from warren.domain.status import Status
 from warren.snapshot.reader import Snapshot
 from warren.snapshot.status import Complete, Slot, StatusName, TimeMs
+from warren.snapshot.time_lag import TimeLag, to_time_lag
 from warren.web.api import Api
 from warren.web.burrow import window_slots
 from warren.web.go_json import to_number
@@ -41,6 +42,7 @@ class PartitionExplanation(Struct, rename={"since_ms": "since", "committed_offse
     current_lag: Annotated[int | None, Meta(description="Lag behind the head; null if unknown")]
     complete: Complete
     commits_to: CommitsTo
+    time_lag: TimeLag
     window: Annotated[list[Slot] | UnsetType, Meta(description="Only if one partition is requested")] = UNSET
 
 
@@ -51,6 +53,7 @@ class GroupExplanation(NamedGroup, rename={"since_ms": "since"}):
     judged_at: TimeMs
     unknown_since: UnknownSince
     totallag: int
+    time_lag: TimeLag
     commits_to: Annotated[list[str], Meta(description="The classes of the consumer sections of its partitions")]
     partitions: list[PartitionExplanation]
 
@@ -76,6 +79,7 @@ def explain(api: Api, request: Request) -> Response:
         status=Status(row["status"]).name,
         judged_at=snapshot.manifest.now_ms,
         unknown_since=known(row["unknown_since_ms"]),
+        time_lag=to_time_lag(row),
         commits_to=sorted({partition.commits_to for partition in explanations if partition.commits_to}),
         partitions=explanations,
     )
@@ -94,6 +98,7 @@ def _explain_partition(
         reason=snapshot.reason(partition),
         complete=to_number(partition["complete"]),
         commits_to=_commits_to(partition["offsets_log"], logs),
+        time_lag=to_time_lag(partition),
         window=window_slots(partition) if has_window else UNSET,
         **{name: known(partition[name]) for name in _NUMBERS},
     )

@@ -14,6 +14,15 @@ from warren.domain.matching import matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.snapshot.status import StatusName
+from warren.snapshot.time_lag import (
+    BehindMethod,
+    CatchUpAtMost,
+    CatchUpSeconds,
+    IsFallingBehind,
+    LostMessages,
+    RetentionLeft,
+    SecondsBehind,
+)
 from warren.web.api import Api
 from warren.web.go_json import dumps
 from warren.web.http import HOST, CachedBody, Request, RequestInfo, Response, known, to_answer
@@ -64,8 +73,13 @@ class GroupColumns(Struct):
     partitions: Annotated[list[int], Meta(description="Number of partitions")]
     growth: list[Growth]
     spark: Annotated[list[str], Meta(description="Lag of the last hour, one character from 0 to Z per point")]
-    seconds: Annotated[list[float | None] | None, Meta(description="Reserved for the lag in seconds")]
-    forecast: Annotated[list[float | None] | None, Meta(description="Reserved for the seconds until the lag is zero")]
+    seconds_behind: list[SecondsBehind]
+    seconds_behind_method: list[BehindMethod]
+    catch_up_seconds: list[CatchUpSeconds]
+    catch_up_seconds_at_most: list[CatchUpAtMost]
+    is_falling_behind: list[IsFallingBehind]
+    retention_left_seconds: list[RetentionLeft]
+    lost_messages: list[LostMessages]
 
 
 def all_groups(api: Api, request: Request) -> Response:
@@ -84,7 +98,7 @@ def _columns(index: Index, topic: str = "") -> bytes:
     """The answer with every group, or with those that consume a topic."""
     columns, recent, manifest = index.group_columns, index.recent, index.snapshot.manifest
     rows = index.group_rows_of(topic) if topic else np.arange(len(index.group_names))
-    now_ms, lag = manifest.now_ms, columns["totallag"]
+    now_ms, lag, time_lag = manifest.now_ms, columns["totallag"], index.time_lag
     groups = GroupColumns(
         sequence=manifest.sequence or None,
         judged_at=now_ms or None,
@@ -99,8 +113,13 @@ def _columns(index: Index, topic: str = "") -> bytes:
         partitions=index.partition_count[rows].tolist(),
         growth=np.round(recent.growth(lag, now_ms)[rows], 2).tolist(),
         spark=recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
-        seconds=None,
-        forecast=None,
+        seconds_behind=time_lag.seconds_behind[rows].tolist(),
+        seconds_behind_method=time_lag.method_names(rows),
+        catch_up_seconds=time_lag.catch_up_seconds[rows].tolist(),
+        catch_up_seconds_at_most=time_lag.catch_up_seconds_at_most[rows].tolist(),
+        is_falling_behind=time_lag.is_falling_behind[rows].tolist(),
+        retention_left_seconds=time_lag.retention_left_seconds[rows].tolist(),
+        lost_messages=time_lag.lost_messages[rows].tolist(),
     )
     info = RequestInfo("/v3/groups", HOST)
     return dumps({"error": False, "message": "groups returned", "groups": groups, "request": info})

@@ -16,12 +16,14 @@ from warren.errors import RequestError
 from warren.history.recent import Recent, nothing_recent
 from warren.snapshot.reader import Snapshot, group_keys
 from warren.snapshot.schemas import Row
+from warren.snapshot.time_lag import TimeLagColumns, to_time_lags
 from warren.web.status_json import StatusJson
 from warren.web.topic_runs import TopicRuns, Topics, find_runs
 
 _PARTITION_COLUMNS = (
     "partition", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
+    "seconds_behind", "catch_up_low_s", "retention_left_s",
 )  # fmt: skip
 _NAME_COLUMNS = ("topic", "owner", "client_id")
 _GROUP_COLUMNS = (
@@ -48,6 +50,8 @@ class Index:
     group_cluster: Codes
     """Position in `clusters`, by group row."""
     group_columns: dict[str, Ints]
+    time_lag: TimeLagColumns
+    """By group row."""
     first_row: Ints
     """The first row of each group, and the number of all rows."""
     partition_count: Ints
@@ -160,6 +164,7 @@ def build_index(
         group_names=group_names,
         group_cluster=group_cluster,
         group_columns=group_columns,
+        time_lag=to_time_lags(groups),
         first_row=first_row,
         partition_count=partition_count,
         complete=(complete_count / np.maximum(partition_count, 1)).astype(np.float32),

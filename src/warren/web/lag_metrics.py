@@ -6,12 +6,15 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warren.domain.arrays import Ints
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text, bytes_of, joined, replace_matching
+from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
+from warren.snapshot.time_lag import TimeLagColumns, known_values
 from warren.web.index import Index
 
 Labels = tuple[pa.StringArray, pa.StringArray | str]
@@ -53,6 +56,10 @@ def partition_families(index: Index) -> Iterator[Family]:
     name = "kafka_consumergroup_group_lag"
     help_text = "Lag of a group on a partition, in messages, if it is known"
     yield Family(name, help_text, samples.of(samples.exporter(name), lag, np.flatnonzero(lag != UNKNOWN)))
+    name = "kafka_consumergroup_group_lag_seconds"
+    help_text = "How long the first unread message of a partition has been waiting, if it is known"
+    seconds = known_values(columns["seconds_behind"])
+    yield Family(name, help_text, samples.of(samples.exporter(name), seconds, np.flatnonzero(~np.isnan(seconds))))
 
 
 class _PartitionSamples:
@@ -128,6 +135,49 @@ def group_families(index: Index) -> Iterator[Family]:
         ("kafka_consumergroup_group_sum_lag", "Lag of a group, in messages", exporter, total),
     ):
         yield Family(name, help_text, _samples(name, labels, values))
+    yield from time_lag_families(index.time_lag, burrow, exporter)
+
+
+def time_lag_families(lag: TimeLagColumns, burrow: pa.StringArray, exporter: pa.StringArray) -> Iterator[Family]:
+    """Lag in time of groups; a group of which something is unknown has no sample of it."""
+    catch_up = np.where(lag.is_falling_behind, np.inf, lag.catch_up_seconds)
+    has_lost = (lag.method != TimeLagMethod.UNKNOWN) | (lag.lost_messages > 0)
+    lost = np.where(has_lost, lag.lost_messages, np.nan)
+    for name, help_text, labels, values in (
+        (
+            "kafka_consumergroup_group_max_lag_seconds",
+            "How long the first unread message of a group has been waiting, on the partition furthest behind",
+            exporter,
+            lag.seconds_behind,
+        ),
+        (
+            "warren_group_catch_up_seconds",
+            "How long until a group has read everything, at least, at present rates; +Inf if it falls behind",
+            burrow,
+            catch_up,
+        ),
+        (
+            "warren_group_retention_left_seconds",
+            "How long until unread messages of a group are deleted, at present rates, if they are",
+            burrow,
+            lag.retention_left_seconds,
+        ),
+        ("warren_group_lost_messages", "Messages that were deleted before a group read them", burrow, lost),
+        (
+            "warren_group_produced_per_second",
+            "Messages per second produced to the partitions of a group, averaged over about a minute",
+            burrow,
+            lag.rates["produced_1m"],
+        ),
+        (
+            "warren_group_consumed_per_second",
+            "Messages per second that a group consumes, averaged over about a minute",
+            burrow,
+            lag.rates["consumed_1m"],
+        ),
+    ):
+        is_known = ~np.isnan(values)
+        yield Family(name, help_text, _samples(name, labels.filter(pa.array(is_known)), values[is_known]))
 
 
 def topic_families(index: Index) -> Iterator[Family]:
@@ -150,7 +200,12 @@ def topic_families(index: Index) -> Iterator[Family]:
 
 
 def _samples(name: str, labels: pa.StringArray, values: NDArray[np.generic]) -> list[memoryview]:
-    return [bytes_of(joined(f"\n{name}", labels, as_text(values)))] if len(labels) else []
+    if not len(labels):
+        return []
+    texts = as_text(values)
+    if values.dtype.kind == "f":
+        texts = pc.if_else(pa.array(np.isinf(values)), "+Inf", texts)
+    return [bytes_of(joined(f"\n{name}", labels, texts))]
 
 
 def _escape_labels(values: pa.StringArray) -> pa.StringArray:

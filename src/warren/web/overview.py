@@ -12,6 +12,7 @@ from warren.domain.status import Status
 from warren.history.recent import HOUR_MS
 from warren.incidents.store.reader import read_leadership
 from warren.snapshot.status import StatusName, TimeMs
+from warren.snapshot.time_lag import TimeLag
 from warren.web.admin import Reload, last_reload
 from warren.web.api import Api, not_ready
 from warren.web.groups import ClusterSummary, Growth, NamedGroup, Since, UnknownSince, cluster_summary, group_answer
@@ -34,6 +35,7 @@ class WorstGroup(NamedGroup):
     growth: Growth
     since: Since
     unknown_since: UnknownSince
+    time_lag: TimeLag
     partition_status: StatusName
     topic: str
     partition: int
@@ -128,6 +130,7 @@ def _worst(index: Index) -> list[WorstGroup]:
             growth=None if np.isnan(growth[row]) else round(float(growth[row]), 2),
             since=int(columns["since_ms"][row]),
             unknown_since=known(int(columns["unknown_since_ms"][row])),
+            time_lag=index.time_lag.at(row),
             partition_status=Status(partition["status"]).name,
             reason=snapshot.reason(partition),
         )

@@ -14,9 +14,11 @@ from msgspec import structs
 
 from warren.domain.arrays import Ints
 from warren.domain.status import Status
-from warren.domain.text_columns import as_text, joined, replace_matching
+from warren.domain.text_columns import as_json, as_text, joined, replace_matching
+from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.status import missing_group
+from warren.snapshot.time_lag import METHOD_NAMES, known_values
 from warren.web.go_json import dumps, to_number
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 ROWS_PER_CHUNK = 2_048
 _OK = int(Status.OK)
 _STATUS = pa.array([status.name for status in Status])
+_METHOD = pa.array(METHOD_NAMES)
 _TO_ESCAPE = '["\\\\<>&\\x00-\\x1f\u2028\u2029]'
 
 
@@ -108,15 +111,19 @@ class StatusJson:
             '","start":', self._slot("start", row),
             ',"end":', self._slot("end", row),
             ',"current_lag":', as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
-            ',"complete":', self._complete(row), "},",
+            ',"complete":', self._complete(row),
+            ',"seconds_behind":', self._seconds("seconds_behind", row),
+            ',"catch_up_seconds":', self._seconds("catch_up_low_s", row),
+            ',"retention_left_seconds":', self._seconds("retention_left_s", row), "},",
         )  # fmt: skip
         _, ends, data = lines.buffers()
         edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
         chunk = JsonChunk(memoryview(data), edges, begin, int(index.first_row[begin]), np.flatnonzero(row >= 0))
-        chunk.groups.extend(self._group(chunk, group_row) for group_row in range(begin, end))
+        time_lags = self._time_lags(begin, end)
+        chunk.groups.extend(self._group(chunk, begin + i, time_lag) for i, time_lag in enumerate(time_lags))
         return chunk
 
-    def _group(self, chunk: JsonChunk, group_row: int) -> tuple[bytes, bytes]:
+    def _group(self, chunk: JsonChunk, group_row: int, time_lag: bytes) -> tuple[bytes, bytes]:
         index = self._index
         column = {name: int(values[group_row]) for name, values in index.group_columns.items()}
         # `first_row` and `maxlag_row` count the rows of the bucket's file.
@@ -128,12 +135,31 @@ class StatusJson:
             Status(column["status"]).name.encode(),
             str(to_number(index.complete[group_row])).encode(),
         )
-        tail = b'],"partition_count":%d,"maxlag":%b,"totallag":%d}' % (
+        tail = b'],"partition_count":%d,"maxlag":%b,"totallag":%d%b' % (
             index.partition_count[group_row],
             chunk.rows(np.array([maxlag_row])),
             column["totallag"],
+            time_lag,
         )
         return head, tail
+
+    def _time_lags(self, begin: int, end: int) -> list[bytes]:
+        """The last keys of some groups and the end of each object."""
+        lag, own = self._index.time_lag, slice(begin, end)
+        text = joined(
+            ',"seconds_behind":', as_json(lag.seconds_behind[own]),
+            ',"seconds_behind_method":"', _METHOD.take(pa.array(lag.method[own] - int(TimeLagMethod.UNKNOWN))),
+            '","catch_up_seconds":', as_json(lag.catch_up_seconds[own]),
+            ',"catch_up_seconds_at_most":', as_json(lag.catch_up_seconds_at_most[own]),
+            ',"is_falling_behind":', as_text(lag.is_falling_behind[own]),
+            ',"retention_left_seconds":', as_json(lag.retention_left_seconds[own]),
+            ',"lost_messages":', as_text(lag.lost_messages[own]), "}",
+        )  # fmt: skip
+        keys: list[bytes] = text.cast(pa.binary()).to_pylist()
+        return keys
+
+    def _seconds(self, column: str, row: Ints) -> pa.StringArray:
+        return as_json(np.where(row < 0, np.nan, known_values(self._index.columns[column][row])))
 
     def _name(self, column: str, row: Ints) -> pa.StringArray:
         # The last name is the empty one.

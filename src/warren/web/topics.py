@@ -12,6 +12,7 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.reader import Snapshot
 from warren.snapshot.status import TimeMs
+from warren.snapshot.time_lag import SecondsBehind, known_or_none
 from warren.web.api import Api
 from warren.web.groups import Head, LogStart, NamedGroup, Since, StatusCounts, group_answer
 from warren.web.http import Request, Response, known, success
@@ -39,6 +40,7 @@ class TopicConsumer(NamedGroup):
     totallag: int
     since: Since
     statuses: Annotated[StatusCounts, Meta(description="Number of this topic's partitions by status")]
+    seconds_behind: SecondsBehind
     lags: Annotated[list[tuple[int, int | None]], Meta(description="Partitions with their lags; null if unknown")]
 
 
@@ -108,6 +110,7 @@ def _consumers(index: Index, cluster: str, topic: str) -> list[TopicConsumer]:
                 totallag=int(np.maximum(lags, 0).sum()),
                 since=int(index.group_columns["since_ms"][group_row]),
                 statuses={Status(code).name: int(count) for code, count in zip(codes, counts, strict=True)},
+                seconds_behind=known_or_none(float(index.columns["seconds_behind"][rows].max())),
                 lags=[
                     (partition, known(lag)) for partition, lag in zip(partitions.tolist(), lags.tolist(), strict=True)
                 ],

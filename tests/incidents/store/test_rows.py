@@ -1,5 +1,6 @@
-"""The rows of the tables stay as every earlier version of Warren wrote them."""
+"""The rows of the tables stay as every earlier version of Warren wrote them; new keys of a result are added."""
 
+import json
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -13,12 +14,21 @@ from warren.incidents.store.rows import COLUMNS, from_row, to_row
 
 PARTITION = (
     '{"topic":"t","partition":1,"owner":"","client_id":"","status":"STALL","start":{"offset":1,"timestamp":1001,'
-    '"observedAt":1000,"lag":null},"end":null,"current_lag":3,"complete":1.0}'
+    '"observedAt":1000,"lag":null},"end":null,"current_lag":3,"complete":1.0,"seconds_behind":61.5,'
+    '"catch_up_seconds":null,"retention_left_seconds":null}'
 )
 RESULT = (
     f'{{"cluster":"c","group":"g","status":"ERR","complete":1.0,"partitions":[{PARTITION}],"partition_count":3,'
-    f'"maxlag":{PARTITION},"totallag":9}}'
+    f'"maxlag":{PARTITION},"totallag":9,"seconds_behind":61.5,"seconds_behind_method":"head_history",'
+    '"catch_up_seconds":null,"catch_up_seconds_at_most":null,"is_falling_behind":true,"retention_left_seconds":null,'
+    '"lost_messages":0}'
 )
+ADDED_KEYS = {"seconds_behind", "seconds_behind_method", "catch_up_seconds", "catch_up_seconds_at_most"} | {
+    "is_falling_behind",
+    "retention_left_seconds",
+    "lost_messages",
+}
+"""Keys that results of earlier versions lack."""
 STORM_RESULT = RESULT[:-1] + ',"groups":[{"group":"g","status":"ERR","totallag":9,"partitions":1}],"group_count":1}'
 INCIDENT: Mapping[str, object] = {
     "id": "i1", "cluster": "c", "name": "g", "opened_ms": 5, "changes": "[[5,2],[7,3]]", "worst": 3,
@@ -52,6 +62,19 @@ SILENCE = {"id": "s", "cluster": "c*", "name": "g", "from_ms": 1, "until_ms": 9,
 )
 def test_a_row_of_an_earlier_version_is_read_and_written_unchanged(model: type, row: Mapping[str, object]) -> None:
     assert to_row(from_row(model, list(row.values()))) == row
+
+
+@pytest.mark.parametrize("result", [RESULT, STORM_RESULT])
+def test_a_result_of_an_earlier_version_is_read_without_its_new_keys(result: str) -> None:
+    earlier = json.dumps(json.loads(result, object_hook=without_added_keys))
+    stored = from_row(Notification, list({**NOTIFICATION, "result": earlier}.values()))
+    assert (stored.result.seconds_behind, stored.result.seconds_behind_method) == (None, "unknown")
+    again = json.loads(str(to_row(stored)["result"]), object_hook=without_added_keys)
+    assert again == json.loads(earlier)
+
+
+def without_added_keys(value: dict[str, object]) -> dict[str, object]:
+    return {name: held for name, held in value.items() if name not in ADDED_KEYS}
 
 
 def test_a_notification_of_a_storm_is_read_as_one() -> None:
