@@ -25,7 +25,12 @@ REASONS = {
     Status.STALL: Reason.STALLED,
     Status.REWIND: Reason.REWOUND,
 }
-TIME_LAG = ("seconds_behind", "behind_method", *RATES, "catch_up_low_s", "catch_up_high_s", "retention_left_s")
+UNKNOWN_TIME_LAG: Mapping[str, float] = {
+    **dict.fromkeys(("seconds_behind", "behind_method", *RATES), UNKNOWN),
+    **dict.fromkeys(("catch_up_low_s", "catch_up_high_s", "retention_left_s"), UNKNOWN),
+    "lost": 0,
+}
+"""The columns of lag in time of a row of which none is known."""
 SECOND, START = 1_000, 1_700_000_000_000
 
 
@@ -95,13 +100,13 @@ class Verdicts:
                 "totallag": sum(lags), "maxlag": max(lags), "worst_row": len(partitions) + worst,
                 "first_row": len(partitions), "partitions": len(verdicts),
                 "unknown_since_ms": self.now_ms - 5 if group in unknown else UNKNOWN,
-                **dict.fromkeys(TIME_LAG, UNKNOWN), "lost": 0, **time_lags.get(group, {}),
+                **UNKNOWN_TIME_LAG, **time_lags.get(group, {}),
             })  # fmt: skip
             partitions += [
                 {
                     "cluster": cluster, "group": group, "topic": "t", "partition": index, "status": int(status),
                     "reason": int(REASONS[status]), "current_lag": lag, "end_offset": 9, "end_ms": self.now_ms,
-                    **dict.fromkeys(TIME_LAG, UNKNOWN), "lost": 0,
+                    **UNKNOWN_TIME_LAG,
                 }
                 for index, (status, lag) in enumerate(verdicts)
             ]  # fmt: skip
