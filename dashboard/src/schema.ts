@@ -272,6 +272,8 @@ export interface IncidentDetail {
   partition_count: number
   /** The most severe of them */
   partitions: IncidentPartition[]
+  /** Most messages that were seen to be deleted before they were read */
+  lost_messages: number
   message_count: number
   /** The last notifications, oldest first */
   messages: IncidentMessage[]
@@ -335,6 +337,8 @@ export interface IncidentSummary {
   partition_count: number
   /** The most severe of them */
   partitions: IncidentPartition[]
+  /** Most messages that were seen to be deleted before they were read */
+  lost_messages: number
 }
 
 /** Whether this Warren sends notifications: it does if it is `alone` or `active`. */

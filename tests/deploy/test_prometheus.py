@@ -170,14 +170,15 @@ def test_every_alert_fires_on_what_a_real_warren_exposes(tmp_path: Path) -> None
     at_once = {
         "KafkaConsumerGroupErr", "KafkaConsumerGroupWarn", "KafkaManyConsumerGroupsBad",
         "KafkaPartitionsStopped", "KafkaPartitionsStalled", "KafkaPartitionsRewound",
+        "KafkaConsumerSecondsBehind", "KafkaConsumerNotCatchingUp", "KafkaConsumerLosesMessagesSoon",
         "WarrenCycleSlow", "WarrenClusterUnknown", "WarrenTopicsHidden", "WarrenOffsetsBacklog",
         "WarrenTransactionHangs",
         "WarrenSinkFailing", "WarrenSinkLate", "WarrenNotifierFailing", "WarrenNobodyNotifies",
         "WarrenConfigNotReloaded",
     }  # fmt: skip
     later = {
-        "KafkaConsumerGroupLagGrowing", "WarrenRecordsRejected", "WarrenMessagesGivenUp", "WarrenSinkDropped",
-        "WarrenSinkRefused",
+        "KafkaConsumerGroupLagGrowing", "KafkaConsumerLostMessages", "WarrenRecordsRejected", "WarrenMessagesGivenUp",
+        "WarrenSinkDropped", "WarrenSinkRefused",
     }  # fmt: skip
     at_last = {"WarrenStuck", "WarrenDown", "WarrenBlind"}
     assert at_once | later | at_last == ALERTS - {"WarrenMissing"}
@@ -189,7 +190,7 @@ def test_every_alert_fires_on_what_a_real_warren_exposes(tmp_path: Path) -> None
             town.live(2)
             sink_in_trouble(town.data, lost=2)
             pending_notifications(town.data, is_first_refused=True)
-            town.tell(**troubles(rejected=4))
+            town.tell(lost=700, **troubles(rejected=4))
             waited_for(prometheus, at_once | later)
             within(
                 lambda: {name for name in RECORDS if prometheus.query(name)} == RECORDS,
@@ -224,6 +225,10 @@ def check_groups(firing: dict[str, list[Alert]]) -> None:
         "KafkaPartitionsStopped": {"stopped"},
         "KafkaPartitionsStalled": {STALLED},
         "KafkaPartitionsRewound": {"rewound"},
+        "KafkaConsumerSecondsBehind": {"stopped"},
+        "KafkaConsumerNotCatchingUp": {"stopped"},
+        "KafkaConsumerLosesMessagesSoon": {"stopped"},
+        "KafkaConsumerLostMessages": {"stopped"},
     }
     [stalled] = [one for one in firing["KafkaPartitionsStalled"] if one["labels"]["cluster"] == "one"]
     assert stalled["annotations"]["dashboard"] == GROUP_PAGE

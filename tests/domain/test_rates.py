@@ -51,6 +51,7 @@ def test_how_often_an_average_is_updated_does_not_matter() -> None:
         ("faster only since a minute", 1200, (4.0, -2.0), 300.0, NEVER_S),
         ("falls behind", 1200, (-1.0, -2.0), NEVER_S, NEVER_S),
         ("keeps its distance", 1200, (0.0, 0.0), NEVER_S, NEVER_S),
+        ("a gain that is next to nothing", 1200, (1e-9, 1e-9), NEVER_S, NEVER_S),
         ("an unknown lag", UNKNOWN, (4.0, 4.0), -1.0, -1.0),
     ],
 )

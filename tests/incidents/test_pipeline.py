@@ -46,6 +46,36 @@ def test_the_most_severe_partitions_are_stored(scene: IncidentScene) -> None:
     assert scene.incidents(cluster="one")[0].partition_count == 34, "a closed incident keeps its partitions"
 
 
+def test_an_incident_keeps_the_most_messages_that_were_lost(scene: IncidentScene) -> None:
+    group = ("one", "g")
+    scene.pipeline.configure(NotificationRouter([notifier("hook", send_close=True)]), 30)
+    sent = []
+    for second, (status, lost) in enumerate([(STOP, 0), (STOP, 700), (STOP, 900), (WARN, 20), (OK, 0)]):
+        lags = {group: {"seconds_behind": 60.0 + second, "behind_method": 1, "lost": lost}}
+        scene.process(START + second * SECOND, {group: [(status, 5)]}, time_lags=lags)
+        if (due := scene.incident_store.next_notification("hook")) is not None:
+            scene.incident_store.update_notification(due.key, sent_ms=1)
+            sent.append((str(due.event), due.result.seconds_behind, due.result.lost_messages))
+        if second == 2:
+            scene.start()
+            scene.pipeline.configure(NotificationRouter([notifier("hook", send_close=True)]), 30)
+    [incident] = scene.incidents()
+    assert incident.lost_messages == 900
+    assert sent == [("open", 60.0, 0), ("close", 64.0, 900)]
+
+
+def test_what_a_group_lost_is_told_when_it_is_gone(scene: IncidentScene) -> None:
+    scene.pipeline.configure(NotificationRouter([notifier("hook", send_close=True)]), 30)
+    scene.process(START, {("one", "g"): [(STOP, 5)]}, time_lags={("one", "g"): {"lost": 7}})
+    scene.process(START + SECOND, {})
+    opened = scene.incident_store.next_notification("hook")
+    assert opened is not None
+    scene.incident_store.update_notification(opened.key, sent_ms=1)
+    closed = scene.incident_store.next_notification("hook")
+    assert closed is not None
+    assert (closed.result.status, closed.result.seconds_behind, closed.result.lost_messages) == ("NOTFOUND", None, 7)
+
+
 def test_a_restart_opens_nothing_twice_and_misses_no_close(scene: IncidentScene) -> None:
     bad: Groups = {("one", "g"): [(STOP, 5)], ("one", "h"): [(STOP, 5)]}
     scene.process(START, bad)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from tests.kit.plans import cluster_state, manifest, plan
+from tests.kit.verdicts import UNKNOWN_TIME_LAG
 from warren.config import Notifier
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
@@ -17,19 +19,16 @@ from warren.incidents.pipeline import IncidentPipeline
 from warren.incidents.store.reader import IncidentQuery, read_delivery_counts, read_incidents
 from warren.incidents.store.store import IncidentStore
 from warren.snapshot.manifest import Bucket, Manifest
-from warren.snapshot.schemas import GROUPS, PARTITIONS, RATES
+from warren.snapshot.schemas import GROUPS, PARTITIONS
 from warren.snapshot.status import GroupName, missing_group
 from warren.snapshot.store import Store
 
 OK, WARN, ERR, STOP, STALL = Status.OK, Status.WARN, Status.ERR, Status.STOP, Status.STALL
-TIME_LAG = dict.fromkeys(
-    ("seconds_behind", "behind_method", *RATES, "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost"),
-    UNKNOWN,
-)
-"""A time lag that is unknown."""
 SECOND, START = 1_000, 1_700_000_000_000
 Groups = Mapping[GroupName, Sequence[tuple[Status, int]]]
 """The status and lag of every partition of each group."""
+TimeLags = Mapping[GroupName, Mapping[str, float]]
+NO_TIME_LAGS: TimeLags = MappingProxyType({})
 Unknown = Collection[str | GroupName]
 """The clusters and groups that are unknown."""
 
@@ -51,16 +50,27 @@ class IncidentScene:
         self.pipeline = IncidentPipeline(self.incident_store, self.store, self.keep_days)
 
     def process(
-        self, now_ms: int, groups: Groups, unknown: Unknown = (), clusters: Sequence[str] = ("one", "two")
+        self,
+        now_ms: int,
+        groups: Groups,
+        unknown: Unknown = (),
+        clusters: Sequence[str] = ("one", "two"),
+        time_lags: TimeLags = NO_TIME_LAGS,
     ) -> None:
         """Process a snapshot of these groups."""
-        self.pipeline.process(self.manifest(now_ms, groups, unknown, clusters))
+        self.pipeline.process(self.manifest(now_ms, groups, unknown, clusters, time_lags))
 
     def manifest(
-        self, now_ms: int, groups: Groups, unknown: Unknown = (), clusters: Sequence[str] = ("one", "two")
+        self,
+        now_ms: int,
+        groups: Groups,
+        unknown: Unknown = (),
+        clusters: Sequence[str] = ("one", "two"),
+        time_lags: TimeLags = NO_TIME_LAGS,
     ) -> Manifest:
-        """A snapshot of these groups, in two buckets."""
+        """A snapshot of these groups, in two buckets; `time_lags` has columns of lag in time, by group."""
         self._sequence += 1
+        self._time_lags = time_lags
         in_second = {name: name[0] == "two" for name in groups}
         buckets = tuple(
             self._bucket(index, {name: groups[name] for name in groups if in_second[name] == bool(index)}, unknown)
@@ -80,7 +90,7 @@ class IncidentScene:
                 "partitions": len(states), "complete": 1.0, "totallag": sum(max(lag, 0) for _, lag in states),
                 "maxlag_row": len(partitions) + max(range(len(states)), key=lambda n: states[n][1]),
                 "unknown_since_ms": START if (cluster, group) in unknown else UNKNOWN,
-                **TIME_LAG,
+                **UNKNOWN_TIME_LAG, **self._time_lags.get((cluster, group), {}),
             })  # fmt: skip
             partitions += [
                 {
@@ -98,7 +108,7 @@ class IncidentScene:
                     "end_offset": 9,
                     "end_ms": 2_002,
                     "end_lag": lag,
-                    **TIME_LAG,
+                    **UNKNOWN_TIME_LAG,
                 }
                 for partition, (status, lag) in enumerate(states)
             ]

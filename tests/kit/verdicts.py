@@ -13,7 +13,7 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket
 from warren.snapshot.reader import Snapshot
-from warren.snapshot.schemas import GROUPS, PARTITIONS
+from warren.snapshot.schemas import GROUPS, PARTITIONS, RATES
 from warren.snapshot.store import Store
 
 Partitions = Sequence[tuple[Status, int]]
@@ -25,6 +25,12 @@ REASONS = {
     Status.STALL: Reason.STALLED,
     Status.REWIND: Reason.REWOUND,
 }
+UNKNOWN_TIME_LAG: Mapping[str, float] = {
+    **dict.fromkeys(("seconds_behind", "behind_method", *RATES), UNKNOWN),
+    **dict.fromkeys(("catch_up_low_s", "catch_up_high_s", "retention_left_s"), UNKNOWN),
+    "lost": 0,
+}
+"""The columns of lag in time of a row of which none is known."""
 SECOND, START = 1_000, 1_700_000_000_000
 
 
@@ -46,11 +52,15 @@ class Verdicts:
         clusters: Mapping[str, Mapping[str, Partitions]],
         away: Mapping[str, str] = {},
         unknown: Collection[str] = (),
+        time_lags: Mapping[str, Mapping[str, float]] = {},
     ) -> Snapshot:
-        """Publish a snapshot one second later; `away` has the errors of unknown clusters, `unknown` single groups."""
+        """Publish a snapshot one second later; `away` has the errors of unknown clusters, `unknown` single groups.
+
+        `time_lags` has columns of lag in time, by group.
+        """
         self.sequence += 1
         self.now_ms += SECOND
-        buckets = tuple(self._bucket(cluster, groups, unknown) for cluster, groups in clusters.items())
+        buckets = tuple(self._bucket(cluster, groups, unknown, time_lags) for cluster, groups in clusters.items())
         states = {
             cluster: cluster_state(unknown_since_ms=self.now_ms - 5, error=away[cluster] or None)
             if cluster in away
@@ -69,7 +79,13 @@ class Verdicts:
         for file in files:
             self.store.path(file).unlink(missing_ok=True)
 
-    def _bucket(self, cluster: str, groups: Mapping[str, Partitions], unknown: Collection[str]) -> Bucket:
+    def _bucket(
+        self,
+        cluster: str,
+        groups: Mapping[str, Partitions],
+        unknown: Collection[str],
+        time_lags: Mapping[str, Mapping[str, float]],
+    ) -> Bucket:
         rows: list[dict[str, object]] = []
         partitions: list[dict[str, object]] = []
         for group, verdicts in groups.items():
@@ -84,11 +100,13 @@ class Verdicts:
                 "totallag": sum(lags), "maxlag": max(lags), "worst_row": len(partitions) + worst,
                 "first_row": len(partitions), "partitions": len(verdicts),
                 "unknown_since_ms": self.now_ms - 5 if group in unknown else UNKNOWN,
+                **UNKNOWN_TIME_LAG, **time_lags.get(group, {}),
             })  # fmt: skip
             partitions += [
                 {
                     "cluster": cluster, "group": group, "topic": "t", "partition": index, "status": int(status),
                     "reason": int(REASONS[status]), "current_lag": lag, "end_offset": 9, "end_ms": self.now_ms,
+                    **UNKNOWN_TIME_LAG,
                 }
                 for index, (status, lag) in enumerate(verdicts)
             ]  # fmt: skip

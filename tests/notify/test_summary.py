@@ -17,6 +17,7 @@ def with_result(notification: Notification, **changes: Any) -> Notification:
 
 OPEN, CLOSE = sample_notification("x", Event.OPEN), sample_notification("x", Event.CLOSE)
 STORM = sample_storm("x", Event.OPEN)
+IN_TIME = "41 min behind, catches up in about 12 min, loses data in 3 h, 1,234 messages lost"
 
 
 @pytest.mark.parametrize(
@@ -25,30 +26,44 @@ STORM = sample_storm("x", Event.OPEN)
         (
             OPEN,
             "ERR: sample-group on sample-cluster",
-            "1 partition does not move, 1 partition falls behind",
+            f"1 partition does not move, 1 partition falls behind; {IN_TIME}",
         ),
         (
             replace(with_result(OPEN, status="WARN", partitions=OPEN.result.partitions[1:] * 2), event=Event.WORSE),
             "WARN, worse than before: sample-group on sample-cluster",
-            "2 partitions fall behind",
+            f"2 partitions fall behind; {IN_TIME}",
         ),
         (
             replace(with_result(OPEN, partitions=OPEN.result.partitions[:1] * 1000), event=Event.REMINDER),
             "still ERR: sample-group on sample-cluster",
-            "1,000 partitions do not move",
+            f"1,000 partitions do not move; {IN_TIME}",
         ),
-        (CLOSE, "OK again: sample-group on sample-cluster", "this is a sample, after 90 s"),
+        (CLOSE, "OK again: sample-group on sample-cluster", "this is a sample, after 90 s; 1,234 messages lost"),
         (
             with_result(CLOSE, status="NOTFOUND"),
             "gone: sample-group on sample-cluster",
-            "this is a sample, after 90 s",
+            "this is a sample, after 90 s; 1,234 messages lost",
         ),
         (
-            with_result(replace(OPEN, event=Event.REPORT), status="OK", partitions=[]),
+            with_result(
+                replace(OPEN, event=Event.REPORT),
+                status="OK",
+                partitions=[],
+                seconds_behind=0.0,
+                lost_messages=0,
+                retention_left_seconds=None,
+            ),
             "OK: sample-group on sample-cluster",
             "all partitions keep up",
         ),
-        (STORM, "ERR: 37 groups on sample-cluster", "37 groups are in trouble at the same time"),
+        (
+            STORM,
+            "ERR: 37 groups on sample-cluster",
+            (
+                "37 groups are in trouble at the same time; the furthest is 41 min behind, catches up in about 12 min, "
+                "loses data in 3 h; 1,234 messages lost"
+            ),
+        ),
     ],
 )
 def test_headline_and_reason(notification: Notification, headline: str, reason: str) -> None:
@@ -63,7 +78,7 @@ def test_the_worst_partitions_or_groups_are_listed_and_the_rest_is_counted() -> 
     summary = summarize(with_result(OPEN, partitions=OPEN.result.partitions * 600))
     assert (len(summary.lines), summary.more) == (5, "and 1,195 more")
     summary = summarize(STORM)
-    assert summary.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 2 bad partitions")
+    assert summary.lines[0] == Line("sample-group-1", "ERR, lag 46,199, 41 min behind, 2 bad partitions")
     assert (len(summary.lines), summary.more, summary.affected) == (10, "and 27 more", "37 groups")
 
 

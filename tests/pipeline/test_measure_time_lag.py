@@ -30,6 +30,7 @@ def run(
     head: Callable[[int], int],
     committed: Callable[[int], int | None],
     trigger_ms: int = TRIGGER,
+    elapsed_ms: int = 0,
 ) -> list[Row]:
     """Cycles in which the head and the commit of each trigger are given; the partition as each cycle judged it."""
     rows = []
@@ -37,7 +38,7 @@ def run(
         now, offset = NOW + n * trigger_ms, committed(n)
         cycles.sample(now, {"local": {"t": [head(n)]}})
         commits = [] if offset is None else [Commit("g", "t", 0, offset, now - 100, n + 1)]
-        rows.append(cycles.cycle(now, commits)[KEY])
+        rows.append(cycles.cycle(now, commits, elapsed_ms=elapsed_ms)[KEY])
     return rows
 
 
@@ -53,6 +54,13 @@ def test_a_steady_group_is_as_far_behind_as_its_first_unread_message(cycles: Reh
     assert cycles.groups()["local", "g"]["seconds_behind"] == pytest.approx(15.0, abs=0.1)
 
 
+def test_the_rates_of_a_group_are_unknown_until_they_are_measured(cycles: Rehearsal) -> None:
+    run(cycles, range(1), lambda _: 1_000, lambda _: 900)
+    assert cycles.groups()["local", "g"]["produced_1m"] == UNKNOWN
+    run(cycles, range(1, 3), lambda n: 1_000 + 100 * n, lambda _: 900)
+    assert cycles.groups()["local", "g"]["produced_1m"] == pytest.approx(10.0)
+
+
 def test_time_lag_is_zero_on_an_idle_topic(cycles: Rehearsal) -> None:
     rows = run(cycles, range(30), lambda _: 500, lambda n: 500 if n < 3 else None)
     assert {(row["seconds_behind"], row["behind_method"]) for row in rows} == {(0.0, TimeLagMethod.CAUGHT_UP)}
@@ -66,6 +74,12 @@ def test_time_lag_of_a_stopped_group_grows_second_by_second_and_is_looked_up_onc
     # The first unread message came right after the fifth sample.
     assert stopped[-1]["seconds_behind"] == pytest.approx(550.0, abs=0.1)
     assert (stopped[-1]["catch_up_low_s"], stopped[-1]["catch_up_high_s"]) == (NEVER_S, NEVER_S)
+
+
+def test_a_group_that_keeps_up_is_not_falling_behind(cycles: Rehearsal) -> None:
+    # What was produced since its last commit is unread in every sample.
+    rows = run(cycles, range(12), lambda n: 10_000 + 1_000 * n, lambda n: 9_990 + 1_000 * n, elapsed_ms=TRIGGER)
+    assert {(row["catch_up_low_s"], row["catch_up_high_s"]) for row in rows[4:]} == {(0.0, 0.0)}
 
 
 def test_time_lag_falls_while_a_group_catches_up_and_the_forecast_holds(cycles: Rehearsal) -> None:

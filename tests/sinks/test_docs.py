@@ -36,6 +36,7 @@ def test_every_key_that_is_the_same_exists() -> None:
 def test_a_message_of_a_change_is_as_it_is_shown(tmp_path: Path) -> None:
     [example] = readme_blocks("json", DOCS)
     shown = json.loads(example)
-    *_, told = Feed().send(Verdicts(tmp_path).publish({"local": {"billing": STALL}}))
+    lags = {"billing": {"seconds_behind": 95.5, "catch_up_low_s": 40.0, "retention_left_s": 7200.0}}
+    *_, told = Feed().send(Verdicts(tmp_path).publish({"local": {"billing": STALL}}, time_lags=lags))
     assert list(shown) == list(told)
     assert list(shown["worst"]) == list(told["worst"])

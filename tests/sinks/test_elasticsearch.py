@@ -4,9 +4,11 @@ import gzip
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.kit.stores import SearchServer, deliver, deliver_through_a_kill, requests_for
@@ -58,6 +60,15 @@ def test_numbers_are_exact_and_unknown_ones_are_left_out(search: SearchServer) -
     found = {one["tag"]["group"]: one["burrow_partition"].get("lag") for one in search.documents(f"numbers-{DAY}")}
     assert found == {"none": 0, "most": 2**53, "unknown": None}
     assert search.values(f"numbers-{DAY}", "burrow_partition.lag") == {0: 1, 2**53: 1}
+
+
+@pytest.mark.parametrize("manage_template", [True, False])
+def test_lag_in_time_is_a_decimal_number_whatever_comes_first(search: SearchServer, manage_template: bool) -> None:
+    name = f"decimals-{manage_template}".lower()
+    with writing(search, name, manage_template=manage_template) as writer:
+        for place, seconds in enumerate((12.0, np.nan, 0.25)):
+            deliver(writer, replace(points("g"), decimals={"seconds_behind": np.array([seconds])}), {}, AT_MS + place)
+    assert search.values(f"{name}-{DAY}", "burrow_partition.seconds_behind") == {12.0: 1, 0.25: 1}
 
 
 def test_indices_are_by_date_and_made_by_the_template(search: SearchServer) -> None:

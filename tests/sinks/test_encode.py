@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -104,6 +105,19 @@ def test_what_is_not_known_is_left_out() -> None:
         'burrow_partition,cluster=c,partition=0 status="OK",offset=1i',
     ]
     assert "lag" not in json.loads(telegraf_json(points("g", lag=UNKNOWN), {}, AT_MS)[0].as_py())["fields"]
+
+
+def test_decimals_have_a_point_always_and_one_that_is_not_known_is_left_out() -> None:
+    seconds = np.array([12.0, 0.0, 0.0004, 86400.1259, np.nan, 31_536_000.0])
+    some = replace(points(*"abcdef"), decimals={"seconds_behind": seconds})
+    lines = bytes(line_protocol(some, {}, AT_MS)).decode().splitlines()
+    assert [line.partition(" ")[2].partition("offset=")[2].split(" ")[0] for line in lines] == [
+        "0i,seconds_behind=12.000", "1i,seconds_behind=0.000", "2i,seconds_behind=0.000",
+        "3i,seconds_behind=86400.126", "4i", "5i,seconds_behind=31536000.000",
+    ]  # fmt: skip
+    objects = [json.loads(text)["fields"] for text in telegraf_json(some, {}, AT_MS).to_pylist()]
+    assert [fields.get("seconds_behind") for fields in objects] == [12.0, 0.0, 0.0, 86400.126, None, 31536000.0]
+    assert len(next(some.batches(4)).decimals["seconds_behind"]) == 4
 
 
 @pytest.mark.parametrize("name", [name for name in ODD if name and "\n" not in name and not name.endswith("\\")])

@@ -73,6 +73,15 @@ def test_numbers_are_exact_and_unknown_ones_are_left_out(influxdb: InfluxDb) -> 
     assert {row["group"]: row["lag"] for row in found} == {**lags, "unknown": None}
 
 
+def test_lag_in_time_is_a_decimal_number_whatever_comes_first(influxdb: InfluxDb) -> None:
+    seconds = {"whole": 12.0, "unknown": np.nan, "short": 0.25}
+    with writing(influxdb.url, "decimals") as writer:
+        for group, value in seconds.items():
+            deliver(writer, replace(points(group), decimals={"seconds_behind": np.array([value])}), {}, AT_MS)
+    found = influxdb.rows('SELECT "group", "seconds_behind", "lag" FROM burrow_partition', "decimals")
+    assert {row["group"]: row["seconds_behind"] for row in found} == {**seconds, "unknown": None}
+
+
 def test_what_comes_twice_is_the_same_point(influxdb: InfluxDb) -> None:
     with writing(influxdb.url, "twice") as writer:
         deliver(writer, points(*HOSTILE), TAGS, AT_MS)

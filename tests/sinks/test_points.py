@@ -1,5 +1,6 @@
 """A snapshot as points: every number that of the snapshot, in telegraf's shape, and only of whom a sink wants."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.kit.plans import cluster_state
 from tests.kit.servers import Town
+from tests.kit.verdicts import Partitions, Verdicts
 from warren.config.sinks import Sink
 from warren.domain.rules import Reason
 from warren.domain.status import Status
@@ -14,10 +16,13 @@ from warren.domain.windows import UNKNOWN
 from warren.sinks.points import TELEGRAF_CODES, Points, points_of
 from warren.snapshot.manifest import Position, Source
 from warren.snapshot.reader import Snapshot
+from warren.snapshot.schemas import RATES, Row
 
 Rows = list[dict[str, Any]]
 AT_MS = 2_000_000_000_000
 NAME = "warren_cluster"
+TIME_LAG = ("seconds_behind", "catch_up_seconds", "retention_left_seconds", "falling_behind", "lost_messages")
+OK: Partitions = [(Status.OK, 3)]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +46,22 @@ def rows(points: list[Points], name: str) -> Rows:
             for place in range(len(one)):
                 row = {key: column[place].as_py() for key, column in columns.items()}
                 row |= {key: int(column[place]) for key, column in one.numbers.items()}
-                found.append({key: value for key, value in row.items() if value not in ("", UNKNOWN)})
+                row = {key: value for key, value in row.items() if value not in ("", UNKNOWN)}
+                decimals = {key: float(column[place]) for key, column in one.decimals.items()}
+                found.append(row | {key: value for key, value in decimals.items() if not math.isnan(value)})
     return found
+
+
+def time_lag(row: Row) -> dict[str, float]:
+    """The fields of lag in time of a row of a snapshot, without what is unknown or never."""
+    fields = {
+        "seconds_behind": row["seconds_behind"],
+        "catch_up_seconds": row["catch_up_low_s"],
+        "retention_left_seconds": row["retention_left_s"],
+        "falling_behind": UNKNOWN if row["catch_up_low_s"] == UNKNOWN else int(row["catch_up_low_s"] == math.inf),
+        "lost_messages": row["lost"],
+    }
+    return {key: value for key, value in fields.items() if value not in (UNKNOWN, math.inf)}
 
 
 def test_partitions_are_those_of_the_snapshot(snapshot: Snapshot) -> None:
@@ -64,6 +83,7 @@ def test_partitions_are_those_of_the_snapshot(snapshot: Snapshot) -> None:
             "lag": row["current_lag"],
             "offset": row["end_offset"],
             "timestamp": row["end_ms"],
+            **time_lag(row),
         }
         for row in held
     ]
@@ -87,6 +107,33 @@ def test_groups_have_the_highest_and_the_sum_of_their_offsets_and_the_newest_com
         assert row["total_lag"] == held[name]["totallag"]
         assert row["lag"] == max(held[name]["maxlag"], 0)
         assert row["status"] == Status(held[name]["status"]).name
+        assert {key: value for key, value in row.items() if key in TIME_LAG} == time_lag(held[name])
+        rates = {key: held[name][key] for key in RATES if held[name][key] != UNKNOWN}
+        assert {key: value for key, value in row.items() if key in RATES} == rates
+    assert {row["seconds_behind"] > 0 for row in made.values() if "seconds_behind" in row} == {True, False}
+
+
+def test_lag_in_time_is_left_out_where_it_is_unknown_or_never(tmp_path: Path) -> None:
+    published = Verdicts(tmp_path).publish(
+        {"one": {"unknown": OK, "catches up": OK, "falls behind": OK}},
+        time_lags={
+            "catches up": {"seconds_behind": 41.5, "catch_up_low_s": 12.25, "catch_up_high_s": math.inf,
+                           "retention_left_s": math.inf, "produced_1m": 0.0},
+            "falls behind": {"seconds_behind": 41.5, "catch_up_low_s": math.inf, "retention_left_s": 0, "lost": 7},
+        },
+    )  # fmt: skip
+    made = {row["group"]: row for row in rows(points_of(published, Sink("s"), AT_MS), "burrow_group")}
+    shown = {group: {key: row[key] for key in (*TIME_LAG, *RATES) if key in row} for group, row in made.items()}
+    assert shown == {
+        "unknown": {"lost_messages": 0},
+        "catches up": {
+            "seconds_behind": 41.5, "catch_up_seconds": 12.25, "falling_behind": 0, "lost_messages": 0,
+            "produced_1m": 0.0,
+        },
+        "falls behind": {
+            "seconds_behind": 41.5, "retention_left_seconds": 0.0, "falling_behind": 1, "lost_messages": 7,
+        },
+    }  # fmt: skip
 
 
 def test_topics_have_the_head_of_each_partition_that_is_known(snapshot: Snapshot) -> None:

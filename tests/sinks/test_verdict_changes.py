@@ -1,6 +1,7 @@
 """What snapshots change: each verdict that differs from the last one sent is sent once, with its numbers."""
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,17 @@ def test_a_change_has_the_numbers_of_its_group_and_of_the_worst_partition(verdic
         "total_lag": 180,
         "max_lag": 90,
         "partition_count": 3,
+        "lost_messages": 0,
         "worst": {"topic": "t", "partition": 2, "status": "WARN", "lag": 50, "reason": "falling_behind"},
         "tags": TAGS,
     }
+
+
+def test_a_change_has_the_lag_in_time_that_is_known(verdicts: Verdicts) -> None:
+    lags = {"a": {"seconds_behind": 2460.5, "catch_up_low_s": math.inf, "retention_left_s": 600, "lost": 1234}}
+    _, told = Feed().send(verdicts.publish({"one": {"a": STALL}}, time_lags=lags))
+    assert (told["seconds_behind"], told["retention_left_seconds"], told["lost_messages"]) == (2460.5, 600.0, 1234)
+    assert "catch_up_seconds" not in told
 
 
 def test_a_lag_that_nobody_knows_is_left_out(verdicts: Verdicts) -> None:

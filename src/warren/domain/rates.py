@@ -17,6 +17,9 @@ MIN_AGE_MS = 30_000
 NEVER_S = float("inf")
 """How long it takes to catch up, or to lose data, if that does not happen at present rates."""
 
+MAX_FORECAST_S = 365 * 86_400.0
+"""What takes longer does not happen: a rate that fades out is tiny, but not 0."""
+
 
 def updated_rate(rate: Floats, count: Ints, elapsed_ms: Ints, age_ms: Ints, span_ms: int) -> Floats:
     """The average after `count` more messages in the time since it was last updated.
@@ -60,4 +63,4 @@ def lost_messages(committed: Ints, log_start: Ints) -> Ints:
 def _seconds(distance: Ints, per_second: Floats) -> Floats:
     is_moving = per_second > 0
     seconds = distance / np.where(is_moving, per_second, 1.0)
-    return np.where(distance == 0, 0.0, np.where(is_moving, seconds, NEVER_S))
+    return np.where(distance == 0, 0.0, np.where(is_moving & (seconds <= MAX_FORECAST_S), seconds, NEVER_S))

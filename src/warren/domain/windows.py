@@ -70,6 +70,13 @@ def is_filled(windows: Windows) -> Bools:
     return np.asarray(np.arange(windows.intervals) >= (windows.intervals - windows.count)[:, None])
 
 
+def mean_distance_ms(windows: Windows) -> Ints:
+    """The mean time between two commits of each row; 0 for a row with fewer."""
+    first = windows.intervals - np.maximum(windows.count, 1)
+    span_ms = windows.time_ms[:, -1] - windows.time_ms[np.arange(len(first)), first]
+    return np.asarray(span_ms // np.maximum(windows.count - 1, 1))
+
+
 def append(windows: Windows, commits: Commits, min_distance_ms: int) -> Windows:
     """Adds commits as Burrow's ring does; writable arrays are changed in place."""
     if not 0 <= min_distance_ms <= MAX_DISTANCE_MS:

@@ -24,11 +24,13 @@ def decide(
     now_ms: int,
     new_id: Callable[[], str],
     *,
+    lost_messages: int = 0,
     is_silenced: bool = False,
 ) -> Decision:
     """What follows from a verdict for a group, with its open incident and what was reported of it while it was OK.
 
-    The verdict is None if the group cannot be judged, and NOTFOUND if it is gone.
+    The verdict is None if the group cannot be judged, and NOTFOUND if it is gone. `lost_messages` were deleted before
+    the group read them.
     """
     if status is not None and status > Status.OK:
         if incident is None:
@@ -37,6 +39,8 @@ def decide(
             incident = incident.with_status(status, now_ms)
     elif status is not None and incident is not None:
         incident = replace(incident.with_status(status, now_ms), closed_ms=now_ms)
+    if incident is not None and status is not None:
+        incident = incident.with_lost_messages(lost_messages)
     notified = reported if incident is None else incident.notified
     worst = Status.OK if incident is None else incident.worst
     due, sent = [], dict(notified)

@@ -75,6 +75,8 @@ class Incident(Struct, frozen=True):
     """Its most severe partitions."""
     partition_count: int = 0
     """How many partitions were not OK."""
+    lost_messages: int = 0
+    """The most messages that were seen to be deleted before the group read them."""
     acknowledged_ms: int | None = None
     acknowledged_by: str = ""
     acknowledged_why: str = ""
@@ -105,6 +107,10 @@ class Incident(Struct, frozen=True):
         if len(changes) > MAX_CHANGES:
             changes = (*changes[: MAX_CHANGES // 2], *changes[-MAX_CHANGES // 2 :])
         return replace(self, changes=changes, worst=max(self.worst, status))
+
+    def with_lost_messages(self, count: int) -> "Incident":
+        """The incident after so many messages were seen to be lost."""
+        return replace(self, lost_messages=max(self.lost_messages, count))
 
 
 class StormKey(NamedTuple):
@@ -144,6 +150,7 @@ class StormGroup(Struct, frozen=True):
     totallag: int
     partitions: int
     """How many of its partitions are not OK."""
+    seconds_behind: float | None = None
 
 
 class StormStatus(GroupStatus, frozen=True, kw_only=True):
@@ -173,7 +180,7 @@ class Notification(Struct, frozen=True):
     due_ms: int
     reason: str
     result: GroupStatus = NO_RESULT
-    """The group as the API's `status` shows it; for a storm a StormStatus."""
+    """The group as the API's `status` shows it, with the lost messages of its incident; for a storm a StormStatus."""
     team: str = ""
     """The team that owns the group, by the routes."""
     channel: str = ""

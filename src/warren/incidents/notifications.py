@@ -1,6 +1,7 @@
 """Builds notifications: of incidents, of storms with all their groups, and reports of groups that are OK."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -8,7 +9,9 @@ from warren.domain.status import Status
 from warren.incidents.evaluation import DueNotification, Evaluation
 from warren.incidents.model import Event, Incident, Notification, Storm, StormGroup, StormStatus
 from warren.incidents.storms import find_members
-from warren.snapshot.status import GroupName, GroupStatus, missing_group
+from warren.snapshot.schemas import Row
+from warren.snapshot.status import GroupName, GroupStatus, missing_group, without_rates
+from warren.snapshot.time_lag import to_time_lag
 
 MAX_STORM_GROUPS = 200
 """How many groups of a storm are listed, the most severe first."""
@@ -35,6 +38,8 @@ def _group_notification(
 ) -> Notification:
     """A notification of an incident, or without one the report of a group."""
     status = evaluation.results[name].status if name in evaluation.results else missing_group(name)
+    if incident:
+        status = replace(status, lost_messages=incident.lost_messages)
     if incident and due.event is Event.CLOSE:
         status = replace(status, status=incident.status.name)
     recipients = evaluation.recipients[name]
@@ -85,10 +90,7 @@ def _notification(
 def _storm_status(evaluation: Evaluation, storm: Storm, incidents: Sequence[Incident]) -> StormStatus:
     """The status of all groups of a storm, in the shape of a single group's."""
     rows, results = evaluation.rows, evaluation.results
-    groups = [
-        StormGroup(each.group, each.status.name, rows.get(each.name, {}).get("totallag", 0), each.partition_count)
-        for each in incidents
-    ]
+    groups = [_storm_group(each, rows.get(each.name)) for each in incidents]
     groups.sort(key=lambda group: (-Status[group.status], -group.totallag, group.group))
     statuses = [results[each.name].status for each in incidents if each.name in results]
     partitions = sorted(
@@ -108,4 +110,18 @@ def _storm_status(evaluation: Evaluation, storm: Storm, incidents: Sequence[Inci
         totallag=sum(group.totallag for group in groups),
         groups=groups[:MAX_STORM_GROUPS],
         group_count=count,
+        **_storm_time_lag(evaluation, incidents),
     )
+
+
+def _storm_time_lag(evaluation: Evaluation, incidents: Sequence[Incident]) -> dict[str, Any]:
+    """The time lag of the group that is furthest behind, with the lost messages of all groups."""
+    lags = [to_time_lag(evaluation.rows[each.name]) for each in incidents if each.name in evaluation.rows]
+    furthest = max(lags, key=lambda lag: lag.seconds_behind or 0.0, default=None)
+    lost = sum(incident.lost_messages for incident in incidents)
+    return (without_rates(furthest) if furthest else {}) | {"lost_messages": lost}
+
+
+def _storm_group(incident: Incident, row: Row | None) -> StormGroup:
+    totallag, seconds_behind = (row["totallag"], to_time_lag(row).seconds_behind) if row else (0, None)
+    return StormGroup(incident.group, incident.status.name, totallag, incident.partition_count, seconds_behind)

@@ -88,9 +88,11 @@ def with_decisions(evaluation: Evaluation) -> Evaluation:
             notifiers = (*notified, *(notifier for notifier in notifiers if notifier not in notified))
         reported = evaluation.state.reported.get(name, {})
         is_silenced = name in evaluation.silenced
+        row = evaluation.rows.get(name)
         decision = decide(
-            name, incident, reported, status, notifiers, evaluation.now_ms, new_id, is_silenced=is_silenced
-        )
+            name, incident, reported, status, notifiers, evaluation.now_ms, new_id,
+            lost_messages=row["lost"] if row else 0, is_silenced=is_silenced,
+        )  # fmt: skip
         if decision.due or decision.incident != incident:
             decisions.append(decision)
     return replace(evaluation, decisions=decisions)

@@ -4,11 +4,13 @@ from collections import Counter
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.domain.reasons import format_duration
 from warren.domain.status import Status
-from warren.incidents.model import Event, Notification, StormGroup, StormStatus
-from warren.snapshot.status import PartitionStatus
+from warren.incidents.model import NO_RESULT, Event, Notification, StormGroup, StormStatus
+from warren.snapshot.status import GroupStatus, PartitionStatus
+from warren.snapshot.time_lag import MessageRates, TimeLag, describe_time_lag
 
 MAX_PARTITIONS = 5
 MAX_GROUPS = 10
@@ -43,6 +45,7 @@ class Summary(Struct, frozen=True):
 
     headline: str
     reason: str
+    """Why it is sent, and the lag in time if that is known."""
     group: str
     cluster: str
     lag: str
@@ -72,7 +75,7 @@ def summarize(notification: Notification) -> Summary:
     group, cluster = one_line(notification.group), one_line(notification.cluster)
     return Summary(
         headline=f"{_opening(notification)}{group} on {cluster}",
-        reason=_reason(notification),
+        reason="; ".join(filter(None, [_reason(notification), time_lag_words(notification)])),
         group=group,
         cluster=cluster,
         lag=f"{result.totallag:,}",
@@ -102,6 +105,45 @@ def link_to(notification: Notification, external_url: str | None) -> str:
 def duration(notification: Notification) -> str:
     """How long the incident has lasted."""
     return format_duration(notification.due_ms - notification.opened_ms)
+
+
+def time_lag_words(notification: Notification) -> str:
+    """The lag in time in words, of a closed incident only what was lost; empty if nothing is known."""
+    result = notification.result
+    only_lost = replace(NO_RESULT, lost_messages=result.lost_messages)
+    if notification.event is Event.CLOSE:
+        return _describe(only_lost)
+    if not notification.is_storm:
+        return _describe(result)
+    furthest = _describe(replace(result, lost_messages=0))
+    return "; ".join(filter(None, [furthest and f"the furthest is {furthest}", _describe(only_lost)]))
+
+
+def _describe(status: GroupStatus) -> str:
+    return describe_time_lag(
+        TimeLag(
+            status.seconds_behind,
+            status.seconds_behind_method,
+            status.catch_up_seconds,
+            status.catch_up_seconds_at_most,
+            status.is_falling_behind,
+            status.retention_left_seconds,
+            status.lost_messages,
+            MessageRates(None, None, None, None),
+        )
+    )
+
+
+def time_lag_fields(notification: Notification) -> dict[str, float]:
+    """The numbers of the lag in time that are known, by name."""
+    result = notification.result
+    fields = {
+        "seconds_behind": result.seconds_behind,
+        "catch_up_seconds": result.catch_up_seconds,
+        "retention_left_seconds": result.retention_left_seconds,
+        "lost_messages": result.lost_messages,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _opening(notification: Notification) -> str:
@@ -136,5 +178,6 @@ def _partition_line(partition: PartitionStatus) -> Line:
 
 
 def _group_line(group: StormGroup) -> Line:
+    behind = f", {format_duration(round(group.seconds_behind * 1000))} behind" if group.seconds_behind else ""
     bad = _partitions(group.partitions, "bad ")
-    return Line(one_line(group.group), f"{group.status}, lag {group.totallag:,}, {bad}")
+    return Line(one_line(group.group), f"{group.status}, lag {group.totallag:,}{behind}, {bad}")

@@ -5,7 +5,7 @@ import numpy as np
 from warren.domain.arrays import Bools, Ints, SmallInts
 from warren.domain.rates import MIN_AGE_MS, SPANS_MS, catch_up_seconds, lost_messages, retention_left_seconds
 from warren.domain.time_lag import TimeLagMethod, UnreadSince, seconds_behind
-from warren.domain.windows import UNKNOWN
+from warren.domain.windows import UNKNOWN, mean_distance_ms
 from warren.pipeline.head_history import RowHeads
 from warren.pipeline.record_times import set_record_times
 from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
@@ -27,7 +27,7 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         set_record_times(bucket, own, cluster.record_times, plan.now_ms)
         since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
         rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
-        _set_forecasts(rows, own, heads, cluster.name)
+        _set_forecasts(rows, own, heads, cluster.name, plan.elapsed_ms)
         rows.unread_offset[own] = rows.committed_offset[own]
     return bucket
 
@@ -54,13 +54,16 @@ def _set(rows: Rows, own: Ints, since_ms: Ints | int, error_ms: Ints | int, meth
     rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own] = since_ms, error_ms, method
 
 
-def _set_forecasts(rows: Rows, own: Ints, heads: RowHeads, cluster: str) -> None:
+def _set_forecasts(rows: Rows, own: Ints, heads: RowHeads, cluster: str, elapsed_ms: int) -> None:
     """Set when each partition is caught up, and when it loses data, at present rates."""
     lag, committed, log_start = rows.current_lag[own], rows.committed_offset[own], rows.log_start[own]
     consumed = {ending: getattr(rows, f"consumed_{ending}")[own].astype(np.float64) for ending in SPANS_MS}
     gains = np.array([consumed[ending] - getattr(rows, f"produced_{ending}")[own] for ending in SPANS_MS])
     is_measured = (rows.rates_since_ms[own] != UNKNOWN) & (rows.head_ms[own] - rows.rates_since_ms[own] >= MIN_AGE_MS)
-    low_s, high_s = catch_up_seconds(lag, gains, is_measured | (lag == 0))
+    # What is produced between two commits and two samples is unread even if a group keeps up.
+    ordinary_s = 2 * (elapsed_ms + mean_distance_ms(rows.windows)[own]) / 1000
+    distance = np.where((lag > 0) & (lag <= ordinary_s * np.maximum(rows.produced_1m[own], 0)), 0, lag)
+    low_s, high_s = catch_up_seconds(distance, gains, is_measured | (distance == 0))
     rows.catch_up_low_s[own], rows.catch_up_high_s[own] = low_s, high_s
     gain = heads.log_start_rate(own, cluster) - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)
     rows.retention_left_s[own] = retention_left_seconds(committed, log_start, lag, gain)

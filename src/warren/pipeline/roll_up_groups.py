@@ -48,7 +48,7 @@ def roll_up_groups(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         "unknown_since_ms": np.maximum.reduceat(bucket.unknown_since_ms, first),
         **{name: np.add.reduceat(rows.status == counted, first, dtype=np.int32) for name, counted in _COUNTED.items()},
         **_time_lag(rows, group, first),
-        **{name: np.add.reduceat(np.maximum(getattr(rows, name), 0), first) for name in (*RATES, "lost")},
+        **{name: _sum(getattr(rows, name), first) for name in (*RATES, "lost")},
         "catch_up_low_s": _largest(rows.catch_up_low_s, first),
         "catch_up_high_s": _largest(rows.catch_up_high_s, first),
         "retention_left_s": _smallest(rows.retention_left_s, first),
@@ -79,6 +79,12 @@ def _time_lag(rows: Rows, group: Ints, first: Ints) -> dict[str, object]:
     is_partly_known = np.logical_or.reduceat((rows.behind_method == TimeLagMethod.UNKNOWN), first) & (behind > 0)
     method = np.where(is_partly_known, TimeLagMethod.AT_LEAST, method).astype(np.int8)
     return {"seconds_behind": behind, "behind_method": method, "behind_row": row}
+
+
+def _sum(values: NDArray[np.number], first: Ints) -> NDArray[np.number]:
+    """The sum of the known values of each group; UNKNOWN if none is."""
+    known = np.add.reduceat(np.maximum(values, 0), first)
+    return np.where(np.maximum.reduceat(values, first) == UNKNOWN, values.dtype.type(UNKNOWN), known)
 
 
 def _largest(values: NDArray[np.float32], first: Ints) -> NDArray[np.float32]:

@@ -72,9 +72,10 @@ class ElasticsearchWriter:
 
 
 def template(sink: ElasticsearchSink, lifecycle: str | None) -> dict[str, Any]:
-    """The index template: texts are keywords, numbers are long."""
+    """The index template: texts are keywords, whole numbers long and others double."""
     strings = {"match_mapping_type": "string", "mapping": {"type": "keyword", "ignore_above": 2048}}
     numbers = {"match_mapping_type": "long", "mapping": {"type": "long"}}
+    decimals = {"match_mapping_type": "double", "mapping": {"type": "double"}}
     settings: dict[str, Any] = {
         "refresh_interval": "10s",
         "codec": "best_compression",
@@ -92,7 +93,7 @@ def template(sink: ElasticsearchSink, lifecycle: str | None) -> dict[str, Any]:
             "settings": {"index": settings},
             "mappings": {
                 "properties": {"@timestamp": {"type": "date"}, "measurement_name": {"type": "keyword"}},
-                "dynamic_templates": [{"names": strings}, {"numbers": numbers}],
+                "dynamic_templates": [{"names": strings}, {"numbers": numbers}, {"decimals": decimals}],
             },
         },
     }

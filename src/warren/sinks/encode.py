@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+import numpy as np
 import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from warren.domain.arrays import Floats
 from warren.domain.text_columns import as_text, bytes_of, joined, json_strings, replace_matching
 from warren.domain.windows import UNKNOWN
 from warren.sinks.points import Points
@@ -90,8 +92,23 @@ def _fields(
         pc.if_else(pa.array(column == UNKNOWN), "", joined(key.format(name), as_text(column), after_number))
         for name, column in points.numbers.items()
     ]
+    decimals = [joined(key.format(name), as_decimals(column)) for name, column in points.decimals.items()]
+    known = [pc.coalesce(field, "") for field in decimals]
     # Each field begins with a comma; that of the first one goes.
-    return pc.utf8_slice_codeunits(joined(*texts, *numbers), 1)
+    return pc.utf8_slice_codeunits(joined(*texts, *numbers, *known), 1)
+
+
+def as_decimals(numbers: Floats) -> pa.StringArray:
+    """Positive numbers as text, to three decimal places; null for NaN.
+
+    All of them have a decimal point: servers take the type of a field from the first value that they see.
+    """
+    is_known = ~np.isnan(numbers)
+    thousandths = np.rint(np.where(is_known, numbers, 0.0) * 1000).astype(np.int64)
+    fraction = pc.utf8_lpad(as_text(thousandths % 1000), 3, "0")
+    return pc.if_else(
+        pa.array(is_known), joined(as_text(thousandths // 1000), ".", fraction), pa.scalar(None, pa.string())
+    )
 
 
 def _unless_empty(column: pa.StringArray, text: pa.StringArray) -> pa.StringArray:

@@ -1,23 +1,24 @@
 """A snapshot as points in telegraf's shape: burrow_topic, burrow_partition and burrow_group, as whole columns.
 
-Fields that are unknown are left out. A group that is not judged has no points; the warren_cluster of its cluster counts
-it. A cluster that is not judged has no points for topics either.
+Fields that are unknown are left out, as are times of what never happens. A group that is not judged has no points; the
+warren_cluster of its cluster counts it. A cluster that is not judged has no points for topics either.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from warren.config.sinks import Sink
-from warren.domain.arrays import Ints, to_ints
+from warren.domain.arrays import Floats, Ints, to_ints
 from warren.domain.rules import Reason
 from warren.domain.status import Status
 from warren.domain.text_columns import as_text
 from warren.domain.windows import UNKNOWN
 from warren.sinks.filters import matches_filters
+from warren.sinks.time_lag_fields import TIME_LAG_COLUMNS, falling_behind, forecasts, rates
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, is_judged
 
@@ -28,7 +29,7 @@ STATUS_NAMES = pa.array([status.name for status in Status])
 REASON_NAMES = pa.array([reason.name.lower() for reason in Reason])
 _COLUMNS = [
     "cluster", "group", "topic", "partition", "owner", "client_id", "status", "reason", "current_lag", "end_offset",
-    "end_ms",
+    "end_ms", *TIME_LAG_COLUMNS,
 ]  # fmt: skip
 _GROUP_STATUSES = ("OK", "WARN", "ERR")
 _PARTITION_STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND")
@@ -44,6 +45,8 @@ class Points:
     """Text fields; an empty one is left out."""
     numbers: Mapping[str, Ints]
     """Integer fields; one that is UNKNOWN is left out."""
+    decimals: Mapping[str, Floats] = field(default_factory=dict)
+    """Decimal fields; one that is NaN is left out."""
 
     def __len__(self) -> int:
         return len(next(iter(self.tags.values())))
@@ -56,6 +59,7 @@ class Points:
                 {name: column.slice(start, size) for name, column in self.tags.items()},
                 {name: column.slice(start, size) for name, column in self.texts.items()},
                 {name: column[start : start + size] for name, column in self.numbers.items()},
+                {name: column[start : start + size] for name, column in self.decimals.items()},
             )
 
 
@@ -144,11 +148,10 @@ def _partitions(rows: pa.Table) -> Points:
         "reason": REASON_NAMES.take(rows["reason"].combine_chunks()),
     }
     texts |= {name: _texts(rows, name) for name in ("owner", "client_id")}
-    numbers = {"lag": "current_lag", "offset": "end_offset", "timestamp": "end_ms"}
-    codes = {"status_code": _CODES[status], "burrow_code": status}
-    return Points(
-        "burrow_partition", tags, texts, codes | {name: to_ints(rows[column]) for name, column in numbers.items()}
-    )
+    columns = {"lag": "current_lag", "offset": "end_offset", "timestamp": "end_ms", "lost_messages": "lost"}
+    numbers = {"status_code": _CODES[status], "burrow_code": status, "falling_behind": falling_behind(rows)}
+    numbers |= {name: to_ints(rows[column]) for name, column in columns.items()}
+    return Points("burrow_partition", tags, texts, numbers, forecasts(rows))
 
 
 def _groups(rows: pa.Table) -> Points:
@@ -166,7 +169,10 @@ def _groups(rows: pa.Table) -> Points:
             "offset": to_ints(rows["offset"]),
             "total_offset": to_ints(rows["total_offset"]),
             "timestamp": to_ints(rows["timestamp"]),
+            "lost_messages": to_ints(rows["lost"]),
+            "falling_behind": falling_behind(rows),
         },
+        forecasts(rows) | rates(rows),
     )
 
 

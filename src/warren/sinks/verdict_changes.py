@@ -15,8 +15,10 @@ from warren.config.sinks import Sink
 from warren.domain.arrays import Bools, Ints
 from warren.domain.text_columns import as_text, joined, json_strings
 from warren.domain.windows import UNKNOWN
+from warren.sinks.encode import as_decimals
 from warren.sinks.filters import matches_filters
 from warren.sinks.points import REASON_NAMES, STATUS_NAMES
+from warren.sinks.time_lag_fields import forecasts
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import Snapshot, is_judged
 
@@ -125,8 +127,11 @@ def _details(snapshot: Snapshot, rows: Ints) -> list[str | pa.StringArray]:
     worst = snapshot.partitions(_PARTITION_COLUMNS).take(pa.array(worst_rows)).combine_chunks()
     lag = np.asarray(worst["current_lag"])
     numbers = {"since": "since_ms", "total_lag": "totallag", "max_lag": "maxlag", "partition_count": "partitions"}
+    lost = np.asarray(groups["lost"])
     return [
         *(part for name, column in numbers.items() for part in (f',"{name}":', as_text(np.asarray(groups[column])))),
+        *(pc.coalesce(joined(f',"{name}":', as_decimals(column)), "") for name, column in forecasts(groups).items()),
+        pc.if_else(pa.array(lost == UNKNOWN), "", joined(',"lost_messages":', as_text(lost))),
         ',"worst":{"topic":', json_strings(worst["topic"].combine_chunks().cast(pa.string())),
         ',"partition":', as_text(np.asarray(worst["partition"])),
         ',"status":"', STATUS_NAMES.take(worst["status"].combine_chunks()),

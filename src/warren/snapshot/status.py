@@ -148,7 +148,7 @@ def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> d
             row["partitions"],
             partitions[ends[-1] + index] if row["maxlag_row"] >= 0 and row["partitions"] else None,
             row["totallag"],
-            **_without_rates(to_time_lag(row)),
+            **without_rates(to_time_lag(row)),
         )
         lags = tuple(None if value == UNKNOWN else value for value in lag[listed[index]].tolist())
         results[row["cluster"], row["group"]] = GroupResult(group_status, bad[index].size, lags)
@@ -178,7 +178,8 @@ def _partition_status(row: Row) -> PartitionStatus:
     )
 
 
-def _without_rates(lag: TimeLag) -> dict[str, Any]:
+def without_rates(lag: TimeLag) -> dict[str, Any]:
+    """The keys of a time lag that the status of a group has."""
     return {name: value for name, value in structs.asdict(lag).items() if name != "rates"}
 
 

@@ -80,6 +80,7 @@ class IncidentSummary(Struct, rename={"opened_ms": "opened", "closed_ms": "close
     told: Annotated[list[IncidentNotifier], Meta(description="Notifications so far, by notifier")]
     partition_count: Annotated[int, Meta(description="Number of partitions that are not OK")]
     partitions: Annotated[list[IncidentPartition], Meta(description="The most severe of them")]
+    lost_messages: Annotated[int, Meta(description="Most messages that were seen to be deleted before they were read")]
 
 
 class IncidentMessage(

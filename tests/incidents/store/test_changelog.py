@@ -1,5 +1,6 @@
 """The changelog on a real Kafka: the topic is created or corrected, and a new writer fences the one before."""
 
+import json
 import uuid
 from collections.abc import Iterator
 
@@ -15,7 +16,8 @@ from warren.demo.broker import Kafka
 from warren.demo.workload.topics import admin
 from warren.errors import ReplicationError
 from warren.incidents.store.changelog import Changelog
-from warren.incidents.store.rows import RowChange
+from warren.incidents.store.database import ADDED_COLUMNS
+from warren.incidents.store.rows import COLUMNS, RowChange
 
 STORM = {
     "id": "s1", "listener": "hook", "cluster": "c", "channel": "#c", "opened_ms": 1, "grown_ms": 2,
@@ -64,6 +66,16 @@ def test_a_topic_that_somebody_else_created_is_compacted_from_then_on(
     wait_for_policy(kafka, topic, "delete")
     changelog.create_topic()
     wait_for_policy(kafka, topic, "compact")
+
+
+def test_a_row_of_an_earlier_version_gets_the_columns_that_it_lacks(
+    kafka: Kafka, changelog: Changelog, topic: str
+) -> None:
+    earlier = {name: None for name in COLUMNS["incidents"] if name not in ADDED_COLUMNS["incidents"]}
+    changelog.create_topic()
+    produce(kafka.bootstrap, topic, [(b"incidents/i1", json.dumps(earlier).encode())])
+    [change] = changelog.read_all()
+    assert change.row == {**earlier, "lost_messages": 0}
 
 
 def test_changes_are_read_back_and_foreign_records_are_skipped(

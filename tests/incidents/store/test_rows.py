@@ -9,8 +9,8 @@ import pytest
 
 from warren.incidents.model import NO_RESULT, Incident, Notification, Storm
 from warren.incidents.silences import Acknowledgement, Silence
-from warren.incidents.store.database import open_database
-from warren.incidents.store.rows import COLUMNS, from_row, to_row
+from warren.incidents.store.database import ADDED_COLUMNS, open_database, open_read_only
+from warren.incidents.store.rows import COLUMNS, TABLE_OF, from_row, read, to_row
 
 PARTITION = (
     '{"topic":"t","partition":1,"owner":"","client_id":"","status":"STALL","start":{"offset":1,"timestamp":1001,'
@@ -29,7 +29,8 @@ ADDED_KEYS = {"seconds_behind", "seconds_behind_method", "catch_up_seconds", "ca
     "lost_messages",
 }
 """Keys that results of earlier versions lack."""
-STORM_RESULT = RESULT[:-1] + ',"groups":[{"group":"g","status":"ERR","totallag":9,"partitions":1}],"group_count":1}'
+STORM_GROUP = '{"group":"g","status":"ERR","totallag":9,"partitions":1,"seconds_behind":61.5}'
+STORM_RESULT = f'{RESULT[:-1]},"groups":[{STORM_GROUP}],"group_count":1}}'
 INCIDENT: Mapping[str, object] = {
     "id": "i1", "cluster": "c", "name": "g", "opened_ms": 5, "changes": "[[5,2],[7,3]]", "worst": 3,
     "told": '{"hook":[2,7,3,"s1"]}', "closed_ms": None, "partitions": '[["t",1,5,null],["t",2,4,4]]',
@@ -61,7 +62,29 @@ SILENCE = {"id": "s", "cluster": "c*", "name": "g", "from_ms": 1, "until_ms": 9,
     ],
 )
 def test_a_row_of_an_earlier_version_is_read_and_written_unchanged(model: type, row: Mapping[str, object]) -> None:
-    assert to_row(from_row(model, list(row.values()))) == row
+    added = {name: column.default for name, column in ADDED_COLUMNS.get(TABLE_OF[model], {}).items()}
+    assert to_row(from_row(model, list(row.values()))) == {**row, **added}
+
+
+def test_lost_messages_of_an_incident_are_read_back() -> None:
+    row = {**INCIDENT, "lost_messages": 1234}
+    assert from_row(Incident, list(row.values())).lost_messages == 1234
+    assert to_row(from_row(Incident, list(row.values()))) == row
+
+
+def test_tables_of_an_earlier_version_get_the_columns_that_they_lack(tmp_path: Path) -> None:
+    with closing(open_database(tmp_path)) as database:
+        for table, added in ADDED_COLUMNS.items():
+            for name in added:
+                database.execute(f"ALTER TABLE {table} DROP COLUMN {name}")
+        for table, row in (("incidents", INCIDENT), ("letters", NOTIFICATION)):
+            names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
+            database.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", row)
+    for opened in (open_read_only(tmp_path), closing(open_database(tmp_path)), open_read_only(tmp_path)):
+        with opened as database:
+            [incident] = read(database, Incident, "")
+            assert (incident.id, incident.lost_messages) == ("i1", 0)
+            assert len(read(database, Notification, "")) == 1
 
 
 @pytest.mark.parametrize("result", [RESULT, STORM_RESULT])

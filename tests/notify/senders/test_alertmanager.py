@@ -73,12 +73,17 @@ def test_an_incident_is_one_alert_from_open_to_close(alertmanager: str) -> None:
     assert worse["fingerprint"] == alert["fingerprint"]
     assert worse["annotations"] == {
         "summary": "ERR, worse than before: g on sample-cluster",
-        "description": "1 partition does not move, 1 partition falls behind\n"
+        "description": "1 partition does not move, 1 partition falls behind; "
+        "41 min behind, catches up in about 12 min, loses data in 3 h, 1,234 messages lost\n"
         "payments 3: STALL, lag 45,000, read by /10.0.0.7 sample-client-1\n"
         "orders 0: WARN, lag 1,200, read by /10.0.0.7 sample-client-1",
         "status": "ERR",
         "severity": "critical",
         "totallag": "46200",
+        "seconds_behind": "2460.0",
+        "catch_up_seconds": "720.0",
+        "retention_left_seconds": "10800.0",
+        "lost_messages": "1234",
         "incident": at(Event.OPEN, "g").incident,
     }
 

@@ -42,7 +42,10 @@ def test_a_message_has_a_title_a_body_and_a_type(receiver: Receiver) -> None:
     message = send(receiver, replace(OPEN, team="payments"))
     assert (message["title"], message["type"]) == ("ERR: sample-group on sample-cluster", "failure")
     assert message["message"].splitlines() == [
-        "1 partition does not move, 1 partition falls behind",
+        (
+            "1 partition does not move, 1 partition falls behind; "
+            "41 min behind, catches up in about 12 min, loses data in 3 h, 1,234 messages lost"
+        ),
         "Lag: 46,200",
         "In trouble: 2 of 12 partitions",
         "Team: payments",

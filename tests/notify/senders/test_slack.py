@@ -77,7 +77,10 @@ def test_the_first_message_has_the_group_the_reason_and_the_worst_partitions(sla
     }
     header, reason, facts, worst, link, about = message["blocks"]
     assert header["text"]["text"] == "🔴 ERR: sample-group on sample-cluster"
-    assert reason["text"]["text"] == "1 partition does not move, 1 partition falls behind."
+    assert reason["text"]["text"] == (
+        "1 partition does not move, 1 partition falls behind; "
+        "41 min behind, catches up in about 12 min, loses data in 3 h, 1,234 messages lost."
+    )
     assert [one["text"] for one in facts["fields"]] == [
         "*Group*\n`sample-group`",
         "*Cluster*\n`sample-cluster`",
@@ -98,7 +101,7 @@ def test_a_storm_lists_its_worst_groups(slack: Receiver) -> None:
     message = slack.got[0].json
     assert message["text"].startswith("🔴 ERR: 37 groups on sample-cluster: 37 groups are in trouble")
     listed = message["blocks"][3]["text"]["text"].splitlines()
-    assert listed[0] == "• `sample-group-1` ERR, lag 46,199, 2 bad partitions"
+    assert listed[0] == "• `sample-group-1` ERR, lag 46,199, 41 min behind, 2 bad partitions"
     assert (len(listed), listed[-1]) == (11, "and 27 more")
     assert "<https://w/#/incidents?cluster=sample-cluster|Open in Warren>" in block_texts(message)
 
@@ -120,7 +123,8 @@ def test_the_close_updates_the_first_message_and_is_a_reply_too(slack: Receiver)
     assert (change.json["channel"], change.json["ts"]) == ("C1", "1.5")
     assert change.json["blocks"][0]["text"]["text"] == "✅ OK again: sample-group on sample-cluster"
     assert "*Lasted*\\n90 s" in block_texts(change.json)
-    assert answer.json["text"] == "✅ OK again: sample-group on sample-cluster: this is a sample, after 90 s"
+    closing = "this is a sample, after 90 s; 1,234 messages lost"
+    assert answer.json["text"] == f"✅ OK again: sample-group on sample-cluster: {closing}"
     assert (answer.json["thread_ts"], answer.json["reply_broadcast"]) == ("1.5", False)
     assert [request.json for request in again] == [change.json, answer.json], "again it is the same"
 
@@ -295,7 +299,7 @@ def test_a_group_whose_lag_grows_is_notified_as_the_page_shows(
     assert [request.json["blocks"][0]["text"]["text"] for request in slack.got] == expected
     assert count_deliveries(town.data) == ({"lag": (2, 0, 0)} if expected else {})
     if expected:
-        assert slack.got[0].json["blocks"][1]["text"]["text"] == "1 partition falls behind."
+        assert slack.got[0].json["blocks"][1]["text"]["text"] == "1 partition falls behind; at least 2 s behind."
 
 
 def test_a_sample_is_sent_with_its_close_in_its_thread(slack: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ def render(text: str, notification: Notification = NOTIFICATION, **limits: int) 
         ("{{ key }}", f"{SAMPLE_ID}/hook/1"),
         ("{{ link }}", "https://warren.example.com/#/group/sample-cluster/sample-group"),
         ("{{ result.totallag }} {{ result.partitions[0].topic }}", "46200 payments"),
+        ("{{ result.seconds_behind }} {{ groups[0].seconds_behind }}", "2460.0 2460.0"),
+        ("{{ time_lag }}", "41 min behind, catches up in about 12 min, loses data in 3 h, 1,234 messages lost"),
         ("{{ group_count }} {{ groups[0].group }} {{ groups[0].partitions }}", "1 sample-group 2"),
         ("{% for one in result.partitions %}{{ one.status }} {% endfor %}", "STALL WARN "),
         ("<{{ '<b>' }}>\n", "<<b>>\n"),
@@ -157,6 +159,7 @@ def test_pagerduty_triggers_and_resolves_the_same_alert() -> None:
         "critical", "sample-cluster", "sample-group",
     )  # fmt: skip
     assert (payload["timestamp"], payload["group"]) == ("2026-01-01T00:00:00+00:00", "payments")
+    assert payload["custom_details"]["lag_in_time"].startswith("41 min behind, ")
     assert payload["custom_details"]["partitions"] == ["STALL payments 3: lag 45000", "WARN orders 0: lag 1200"]
     closed = pagerduty(sample_notification("hook", Event.CLOSE))
     assert closed == {"routing_key": "R0", "event_action": "resolve", "dedup_key": SAMPLE_ID}

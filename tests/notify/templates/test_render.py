@@ -68,6 +68,8 @@ def test_the_templates_for_http_render_json(tmp_path: Path, kind: str, event: Ev
     else:
         assert "sample-group on sample-cluster" in rendered_text["text"]
         assert rendered_text["attachments"][0]["color"] == ("danger" if event is Event.OPEN else "good")
+        values = {field["title"]: field["value"] for field in rendered_text["attachments"][0]["fields"]}
+        assert values["Lag in time"].endswith("1,234 messages lost")
 
 
 def test_the_template_for_mail_renders_a_mail(tmp_path: Path) -> None:
@@ -78,6 +80,10 @@ def test_the_template_for_mail_renders_a_mail(tmp_path: Path) -> None:
     assert "Most behind: payments 3, 45000 messages, owned by /10.0.0.7" in text
     closed = rendered(tmp_path, "default-email", "default-email", Event.CLOSE)
     assert "Partitions in trouble" not in closed
+    in_time = [text.partition("In time:     ")[2].partition("\n")[0] for text in (str(mail.get_payload()), closed)]
+    assert in_time == [
+        "41 min behind, catches up in about 12 min, loses data in 3 h, 1,234 messages lost", "1,234 messages lost",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec import to_builtins
 from pyspark.sql import SparkSession
 
 from tests.kit.lakes import MINUTE, Lake, interrupted_job, minutes, when
@@ -17,11 +18,17 @@ from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.sinks.lake import parquet
 from warren.sinks.lake import worker as lake_worker
-from warren.sinks.lake.parquet import Files
+from warren.sinks.lake.parquet import Files, ParquetTables
 from warren.sinks.lake.tables import LakeTable
 from warren.snapshot.reader import newest_snapshot
+from warren.snapshot.schemas import RATES, Row
+from warren.snapshot.time_lag import to_time_lag
 
 DAY = 86_400_000
+TIME_LAG = (
+    "seconds_behind", "seconds_behind_method", "catch_up_seconds", "catch_up_seconds_at_most", "is_falling_behind",
+    "retention_left_seconds", "lost_messages", *RATES,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -51,6 +58,7 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
         assert row["newest_commit"] == when(group["newest_commit_ms"])
         assert row["date"] == when(second).date().isoformat()
         assert row["tags"] == [("usage", "x")]
+        assert {name: row[name] for name in TIME_LAG} == time_lag(group)
 
     parts = {
         (r["time"], r["cluster"], r["group"], r["topic"], r["partition"]): r for r in lake.rows(LakeTable.PARTITIONS)
@@ -65,6 +73,7 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
             assert row[column] == (None if part[name] == UNKNOWN else part[name])
         assert row["committed_at"] == when(part["end_ms"])
         assert row["owner"] == (part["owner"] or None)
+        assert {name: row[name] for name in TIME_LAG} == time_lag(part)
 
     for table, names in (
         (LakeTable.GROUPS, ("group", "time")),
@@ -80,6 +89,50 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
     status = read_status(lake.town.data, "l")
     assert status is not None
     assert (status.waiting, status.delivered_ms, status.trouble) == (0, second, "")
+
+
+def time_lag(row: Row) -> dict[str, object]:
+    """Lag in time as the lake has it."""
+    shown = to_builtins(to_time_lag(row))
+    method, catch_up = row["behind_method"], row["catch_up_low_s"]
+    own = {
+        "seconds_behind_method": None if method == UNKNOWN else shown["seconds_behind_method"],
+        "is_falling_behind": None if catch_up == UNKNOWN else shown["is_falling_behind"],
+    }
+    return {name: pytest.approx(value, abs=0.001) if isinstance(value, float) else value
+            for name, value in ({**shown, **shown["rates"], **own}).items() if name in TIME_LAG}  # fmt: skip
+
+
+def test_a_table_gets_columns_that_it_lacks_and_merging_keeps_them(
+    tmp_path: Path, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path, lake_spark, write_interval=60.0, detail="group")
+    first, second = minutes(lake, 2)
+    lake.sample(first)
+    assert deliver_next(lake.worker)
+    for file in lake.files(LakeTable.GROUPS):
+        # As a Warren before lag in time wrote it.
+        pq.write_table(pq.read_table(file, partitioning=None).drop_columns(list(TIME_LAG)), file)
+        file.with_name(f".{file.name}.crc").unlink()
+    lake.sample(second)
+    assert deliver_next(lake.worker)
+
+    def behind() -> dict[int, bool]:
+        rows = ParquetTables(lake_spark, str(lake.path), "", tmp_path).read(LakeTable.GROUPS)
+        assert rows is not None
+        known = rows.selectExpr("unix_millis(time) AS at", "cluster", "group", "seconds_behind IS NOT NULL AS is_known")
+        read = known.collect()
+        assert len(read) == len(set(read))
+        return {row["at"]: row["is_known"] for row in read if row["group"] == "stalled"}
+
+    before = behind()
+    assert before == {first: False, second: True}
+    monkeypatch.setattr(parquet, "MERGE_FROM", 2)
+    monkeypatch.setattr(lake_worker, "TIDY_EVERY_MS", 0)
+    lake.sample(second + MINUTE)
+    assert deliver_next(lake.worker)
+    assert {path.name[0] for path in lake.files(LakeTable.GROUPS)} == {"m"}
+    assert behind() == {**before, second + MINUTE: True}
 
 
 @pytest.mark.parametrize("instant", ["groups appended", "written", "recorded"])

@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from warren.config.kafka import Connection
 from warren.errors import ReplicationError, SecretError
+from warren.incidents.store.database import ADDED_COLUMNS
 from warren.incidents.store.rows import COLUMNS, RowChange
 from warren.kafka.client_errors import explain
 from warren.kafka.error_callback import ErrorCallback
@@ -234,7 +235,7 @@ def _decode(message: Message) -> list[RowChange]:
         value = message.value()
         if value is None:
             return [RowChange(table, key)]
-        row = orjson.loads(value)
+        row = {name: added.default for name, added in ADDED_COLUMNS.get(table, {}).items()} | orjson.loads(value)
         return [RowChange(table, key, {column: row[column] for column in columns})]
     except (ValueError, KeyError, TypeError) as error:
         log.warning("skipped record %s of %s, which has no known table: %r", message.offset(), message.topic(), error)

@@ -1,15 +1,29 @@
 """The SQLite file of incidents in the data directory: its tables, and how to open it."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 FILE = "incidents.db"
 StoreError = sqlite3.Error
 """What the store raises when it cannot be read or written."""
 WAIT_S = 5.0
 """How long to wait for another writer's transaction."""
+
+
+class AddedColumn(NamedTuple):
+    """A column that earlier versions of Warren did not have, and its value in their rows."""
+
+    type: str
+    default: int | str
+
+
+ADDED_COLUMNS: Mapping[str, Mapping[str, AddedColumn]] = {
+    "incidents": {"lost_messages": AddedColumn("INTEGER", 0)},
+}
+"""The columns that tables of earlier versions lack, by table."""
 
 _TABLES = """
 BEGIN IMMEDIATE;
@@ -75,10 +89,33 @@ def open_database(data_dir: Path) -> sqlite3.Connection:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
         database.executescript(_TABLES)
+        with transaction(database):
+            _add_columns(database)
     except sqlite3.Error:
         database.close()
         raise
     return database
+
+
+def _add_columns(database: sqlite3.Connection) -> None:
+    """Add the columns that the tables of an earlier version lack."""
+    for table, added in ADDED_COLUMNS.items():
+        for name in added.keys() - _column_names(database, table):
+            type_, default = added[name]
+            database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {type_} NOT NULL DEFAULT {default!r}")
+
+
+def _show_added_columns(database: sqlite3.Connection) -> None:
+    """Read the tables of an earlier version, which has not been opened for writing yet, as if they had all columns."""
+    for table, added in ADDED_COLUMNS.items():
+        if missing := added.keys() - _column_names(database, table):
+            columns = ", ".join(f"{added[name].default!r} AS {name}" for name in sorted(missing))
+            # A temporary view hides the table of the same name.
+            database.execute(f"CREATE TEMP VIEW {table} AS SELECT *, {columns} FROM main.{table}")
+
+
+def _column_names(database: sqlite3.Connection, table: str) -> set[str]:
+    return {name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")}
 
 
 @contextmanager
@@ -97,8 +134,10 @@ def open_read_only(data_dir: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as database:
             # The writer creates the file a moment before its tables.
             if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'duty'").fetchone():
+                _show_added_columns(database)
                 yield database
                 return
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(_TABLES)
+        _add_columns(database)
         yield database

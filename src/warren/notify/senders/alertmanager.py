@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from warren.incidents.model import Event, Notification
 from warren.notify.senders.sender import HttpClientSender
-from warren.notify.summary import link_to, summarize
+from warren.notify.summary import link_to, summarize, time_lag_fields
 
 PATH = "/api/v2/alerts"
 ALERT_NAME, STORM_ALERT_NAME = "ConsumerGroupLag", "ConsumerGroupLagStorm"
@@ -67,6 +67,7 @@ def _annotations(notification: Notification) -> dict[str, str]:
         "severity": _SEVERITIES.get(status, "none"),
         "totallag": str(notification.result.totallag),
         "incident": notification.incident,
+        **{name: str(value) for name, value in time_lag_fields(notification).items()},
     }
 
 

@@ -14,19 +14,33 @@ from gotemplate.clock import Time
 from gotemplate.nodes import Field, Variable
 from warren.domain.status import Status
 from warren.incidents.model import Notification
+from warren.notify.summary import time_lag_words
 
 Built = TypeVar("Built", Result, PartitionResult, Offset)
 _STRUCTS = {"maxlag": PartitionResult, "start": Offset, "end": Offset}
 
 
-class MessageWithId(Message):
-    """Burrow's message, of which templates may also ask `.Id`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarrenMessage(Message):
+    """Burrow's message, of which templates may also ask `.Id` and the lag in time.
 
-    __slots__ = ()
+    These are methods, as functions that write the whole message show its fields only.
+    """
+
+    time_lag: str
+    lost_messages: int
 
     def Id(self) -> str:
         """The field `.ID`, by the name that Burrow's own template for closed incidents has for it."""
         return self.ID
+
+    def TimeLag(self) -> str:
+        """The lag in time in words; empty if it is unknown."""
+        return self.time_lag
+
+    def LostMessages(self) -> int:
+        """How many messages were deleted before they were read."""
+        return self.lost_messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +57,15 @@ class GoTemplate:
 
     def render(self, notification: Notification) -> str:
         """Render a notification; a TemplateError says why it fails."""
-        message = MessageWithId(
+        message = WarrenMessage(
             Cluster=notification.cluster,
             Group=notification.group,
             ID=notification.incident,
             Start=Time(notification.opened_ms * 1_000_000),
             Extras=self.extras,
             Result=_build(Result, msgspec.to_builtins(notification.result)),
+            time_lag=time_lag_words(notification),
+            lost_messages=notification.result.lost_messages,
         )
         return self.template.render(message)
 

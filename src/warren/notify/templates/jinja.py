@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from gotemplate import Limits, TemplateError
 from gotemplate.budget import Budget
 from warren.incidents.model import Notification
-from warren.notify.summary import link_to
+from warren.notify.summary import link_to, time_lag_words
 
 SUFFIXES = (".j2", ".jinja", ".jinja2")
 
@@ -69,6 +69,7 @@ def variables(notification: Notification, template: JinjaTemplate) -> dict[str, 
         "status": result["status"],
         "totallag": result["totallag"],
         "partitions": len(result["partitions"]),
+        "seconds_behind": result["seconds_behind"],
     }
     # Only a storm has these keys, which the API's status does not have.
     groups, group_count = result.pop("groups", [group]), result.pop("group_count", 1)
@@ -88,6 +89,7 @@ def variables(notification: Notification, template: JinjaTemplate) -> dict[str, 
         "result": result,
         "groups": groups,
         "group_count": group_count,
+        "time_lag": time_lag_words(notification),
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from gotemplate import TemplateError
 from warren.config import Notifier
 from warren.incidents.model import Event, Notification
+from warren.notify.summary import time_lag_fields
 from warren.notify.templates import go, jinja
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ def plain_message(notification: Notification) -> str:
             "totallag": notification.result.totallag,
             "start": notification.opened_ms,
             "why": notification.reason,
+            **time_lag_fields(notification),
         },
         ensure_ascii=False,
     )

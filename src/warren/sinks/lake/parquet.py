@@ -84,7 +84,12 @@ class ParquetTables:
         folder = f"{self._root}/{table}"
         if not self._files.exists(folder):
             return None
-        return self._spark.read.option("basePath", folder).parquet(plain_path(folder))
+        return self._read(folder, folder)
+
+    def _read(self, folder: str, *paths: str) -> DataFrame:
+        """Files of a table, with the columns of all of them: an earlier version of Warren wrote fewer."""
+        reader = self._spark.read.option("basePath", folder).option("mergeSchema", "true")
+        return reader.parquet(*map(plain_path, paths))
 
     def _stage(self, job: str, table: LakeTable, rows: DataFrame) -> None:
         staging = self._staging(job, table)
@@ -128,8 +133,9 @@ class ParquetTables:
                 # Somebody has removed some of the files; the others stay as they are.
                 self._drop(merge)
                 return
-            rows = self._spark.read.option("basePath", folder).parquet(*map(plain_path, merge.sources))
-            rows = rows.hint("rebalance", *PARTITIONED_BY).sortWithinPartitions(*table.order)
+            rows = (
+                self._read(folder, *merge.sources).hint("rebalance", *PARTITIONED_BY).sortWithinPartitions(*table.order)
+            )
             self._stage(merge.name, table, rows)
         self._move(merge.name, table, merge.kind)
         for path in merge.sources:

@@ -15,13 +15,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from warren.config.sinks import SinkFilters
 from warren.domain.matching import glob_regex
+from warren.domain.rates import NEVER_S
 from warren.domain.rules import Reason
 from warren.domain.status import Status
+from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
 from warren.sinks.filters import matches_filters
 from warren.sinks.lake.spool import HEADS, LAYOUT, Sample
 from warren.sinks.points import partitions_of
-from warren.snapshot.schemas import GROUPS, PARTITIONS
+from warren.snapshot.schemas import GROUPS, PARTITIONS, RATES
 
 PARTITIONED_BY = ("date", "cluster")
 
@@ -93,6 +95,7 @@ def _columns(table: LakeTable) -> tuple[Column | str, ...]:
             f.greatest("maxlag", f.lit(0)).alias("max_lag"),
             *(f.col(f"count_{word}").alias(f"{word}_partitions") for word in ("ok", "warn", "stop", "stall", "rewind")),
             time_of("newest_commit_ms").alias("newest_commit"),
+            *_time_lag(),
         )
     return (
         "group",
@@ -107,7 +110,28 @@ def _columns(table: LakeTable) -> tuple[Column | str, ...]:
         time_of("end_ms").alias("committed_at"),
         *(_unless(name, UNKNOWN) for name in ("head", "log_start")),
         *(_unless(name, "") for name in ("owner", "client_id")),
+        *_time_lag(),
     )
+
+
+def _time_lag() -> tuple[Column, ...]:
+    """Lag in time; what is unknown is null, as is the time of what does not happen."""
+    method = f.when(f.col("behind_method") != UNKNOWN, f.lower(name_of("behind_method", TimeLagMethod)))
+    catch_up = f.col("catch_up_low_s")
+    return (
+        _finite("seconds_behind"),
+        method.alias("seconds_behind_method"),
+        _finite("catch_up_low_s").alias("catch_up_seconds"),
+        _finite("catch_up_high_s").alias("catch_up_seconds_at_most"),
+        f.when(catch_up != UNKNOWN, catch_up == NEVER_S).alias("is_falling_behind"),
+        _finite("retention_left_s").alias("retention_left_seconds"),
+        _unless("lost", UNKNOWN).alias("lost_messages"),
+        *(_finite(name) for name in RATES),
+    )
+
+
+def _finite(column: str) -> Column:
+    return f.when((f.col(column) != UNKNOWN) & (f.col(column) != NEVER_S), f.col(column)).alias(column)
 
 
 def _read_topics(
@@ -189,4 +213,4 @@ def _unless(column: str, missing: int | str) -> Column:
 def name_of(column: str, enum: type[IntEnum]) -> Column:
     """A number of an enum as its name."""
     names = f.array(*(f.lit(member.name) for member in enum))
-    return f.element_at(names, f.col(column).cast("int") + 1).alias(column)
+    return f.element_at(names, f.col(column).cast("int") + (1 - min(enum))).alias(column)

@@ -58,14 +58,23 @@ class TransactionalTables:
         marked = rows.withColumn("job", f.lit(job))
         if self._database is None:
             writer = marked.write.format(self._format).mode("append").partitionBy(*PARTITIONED_BY)
-            writer.save(f"{self._path}/{table}")
+            # A table that an earlier version of Warren created lacks columns.
+            writer.option("mergeSchema", "true").save(f"{self._path}/{table}")
             return
         self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._database}")
         if self._spark.catalog.tableExists(self.name(table)):
+            self._add_columns(table, marked)
             marked.writeTo(self.name(table)).append()
         else:
             new = marked.writeTo(self.name(table)).using(self._format)
             new.partitionedBy(*(f.col(name) for name in PARTITIONED_BY)).create()
+
+    def _add_columns(self, table: LakeTable, rows: DataFrame) -> None:
+        """Add the columns of rows that a table lacks because an earlier version of Warren created it."""
+        existing = self._spark.table(self.name(table)).columns
+        missing = [f"{name} {type_}" for name, type_ in rows.dtypes if name not in existing]
+        if missing:
+            self._spark.sql(f"ALTER TABLE {self.name(table)} ADD COLUMNS ({', '.join(missing)})")
 
     def tidy(self, today: dt.date, keep_days: int) -> None:
         """Merge small files by the means of the format, and remove days that are too old."""
