@@ -80,14 +80,17 @@ class RowHeads:
         self._topics = topics
         self._partition = partition
         self._index_by_layout: dict[str, Ints] = {}
+        self._times: dict[str, tuple[list[int], Ints, Ints]] = {}
         pair = cluster.astype(np.int64) * (len(topics) + 1) + topic
         self._pairs, self._pair_of_row = np.unique(pair, return_inverse=True)
 
     def times(self, cluster: str) -> tuple[list[int], Ints, Ints]:
         """Which samples cover this cluster, and when each started and ended, oldest first."""
-        covering = [index for index, sample in enumerate(self._samples) if cluster in sample.taken_ms]
-        taken = np.array([self._samples[i].taken_ms[cluster] for i in covering], dtype=np.int64).reshape(-1, 2)
-        return covering, taken[:, 0], taken[:, 1]
+        if cluster not in self._times:
+            covering = [index for index, sample in enumerate(self._samples) if cluster in sample.taken_ms]
+            taken = np.array([self._samples[i].taken_ms[cluster] for i in covering], dtype=np.int64).reshape(-1, 2)
+            self._times[cluster] = covering, taken[:, 0], taken[:, 1]
+        return self._times[cluster]
 
     def at(self, sample: int, rows: Ints, column: str = "head") -> Ints:
         """The heads (or log starts) of some rows in one sample; UNKNOWN where it has none."""

@@ -32,9 +32,9 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     observed_ms = np.zeros(len(rows), dtype=np.int64)
     recent_head = np.full(len(rows), UNKNOWN, dtype=np.int64)
     is_recent_complete = np.zeros(len(rows), dtype=np.bool_)
-    heads = inputs.row_heads(bucket)
+    heads = bucket.heads or inputs.row_heads(bucket)
     for index, cluster in enumerate(plan.clusters):
-        own = np.flatnonzero(rows.cluster == index)
+        own = bucket.rows_of(index)
         if own.size == 0 or not cluster.is_judged:
             continue
         logs, log = cluster.offsets_logs(), rows.offsets_log[own]
@@ -75,8 +75,9 @@ def _is_tail_verified(bucket: WorkingBucket, plan: CyclePlan) -> Bools:
     is_verified = np.zeros(len(rows), dtype=np.bool_)
     is_short = (rows.current_lag > 0) & (rows.current_lag <= SHORT_LAG)
     for index, cluster in enumerate(plan.clusters):
-        short = np.flatnonzero(is_short & (rows.cluster == index))
-        if cluster.verified_tails and short.size:
+        own = bucket.rows_of(index) if cluster.verified_tails else np.zeros(0, dtype=np.int64)
+        short = own[is_short[own]]
+        if short.size:
             topics, partitions, ends = zip(*cluster.verified_tails, strict=True)
             codes = bucket.topics.find(pa.array(topics, pa.string())).astype(np.int64)
             tails = codes << 32 | np.array(partitions, dtype=np.int64)

@@ -16,18 +16,19 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
 
     When the head passed an offset never changes: it is looked up once per committed offset.
     """
-    rows, plan, heads = bucket.rows, inputs.plan, inputs.row_heads(bucket)
+    rows, plan, heads = bucket.rows, inputs.plan, bucket.heads or inputs.row_heads(bucket)
+    distance_ms = mean_distance_ms(rows.windows)
     is_same = rows.unread_offset == rows.committed_offset
     for index, cluster in enumerate(plan.clusters):
-        is_own = (rows.cluster == index) & (bucket.unknown_since_ms == UNKNOWN)
-        if not cluster.is_judged or not is_own.any():
+        own = bucket.rows_of(index) if cluster.is_judged else np.zeros(0, dtype=np.int64)
+        own = own[bucket.unknown_since_ms[own] == UNKNOWN]
+        if own.size == 0:
             continue
-        own = np.flatnonzero(is_own)
         _set_unread_since(rows, own, is_same[own], heads, cluster.name)
         set_record_times(bucket, own, cluster.record_times, plan.now_ms)
         since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
         rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
-        _set_forecasts(rows, own, heads, cluster.name, plan.elapsed_ms)
+        _set_forecasts(rows, own, heads, cluster.name, plan.elapsed_ms + distance_ms[own])
         rows.unread_offset[own] = rows.committed_offset[own]
     return bucket
 
@@ -54,15 +55,16 @@ def _set(rows: Rows, own: Ints, since_ms: Ints | int, error_ms: Ints | int, meth
     rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own] = since_ms, error_ms, method
 
 
-def _set_forecasts(rows: Rows, own: Ints, heads: RowHeads, cluster: str, elapsed_ms: int) -> None:
-    """Set when each partition is caught up, and when it loses data, at present rates."""
+def _set_forecasts(rows: Rows, own: Ints, heads: RowHeads, cluster: str, distance_ms: Ints) -> None:
+    """Set when each partition is caught up, and when it loses data, at present rates.
+
+    What is produced between two commits and two samples, so long apart, is unread even if a group keeps up.
+    """
     lag, committed, log_start = rows.current_lag[own], rows.committed_offset[own], rows.log_start[own]
     consumed = {ending: getattr(rows, f"consumed_{ending}")[own].astype(np.float64) for ending in SPANS_MS}
     gains = np.array([consumed[ending] - getattr(rows, f"produced_{ending}")[own] for ending in SPANS_MS])
     is_measured = (rows.rates_since_ms[own] != UNKNOWN) & (rows.head_ms[own] - rows.rates_since_ms[own] >= MIN_AGE_MS)
-    # What is produced between two commits and two samples is unread even if a group keeps up.
-    ordinary_s = 2 * (elapsed_ms + mean_distance_ms(rows.windows)[own]) / 1000
-    distance = np.where((lag > 0) & (lag <= ordinary_s * np.maximum(rows.produced_1m[own], 0)), 0, lag)
+    distance = np.where((lag > 0) & (lag <= 2 * distance_ms / 1000 * np.maximum(rows.produced_1m[own], 0)), 0, lag)
     low_s, high_s = catch_up_seconds(distance, gains, is_measured | (distance == 0))
     rows.catch_up_low_s[own], rows.catch_up_high_s[own] = low_s, high_s
     gain = heads.log_start_rate(own, cluster) - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)

@@ -14,8 +14,9 @@ def update_heads(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
     A partition without a leader keeps its last head: nothing is produced to it either.
     """
     rows, heads = bucket.rows, inputs.row_heads(bucket)
+    bucket.heads = heads
     for index, cluster in enumerate(inputs.plan.clusters):
-        own = np.flatnonzero(rows.cluster == index)
+        own = bucket.rows_of(index)
         if own.size == 0 or not cluster.is_judged:
             continue
         head, head_ms = heads.newest(own)

@@ -165,6 +165,13 @@ class WorkingBucket:
     unlisted_groups: tuple[tuple[str, str], ...] = ()
     """Clusters and names of some groups that their brokers do not list."""
     group_table: pa.Table = field(default_factory=GROUPS.empty_table)
+    heads: RowHeads | None = None
+    """The head history of the rows, once they are sorted and none is added or dropped any more."""
+
+    def rows_of(self, cluster: int) -> Ints:
+        """The rows of a cluster, once they are sorted."""
+        first, end = np.searchsorted(self.rows.cluster, [cluster, cluster + 1]).tolist()
+        return np.arange(first, end)
 
     def group_keys(self, cluster: Integers | None = None, group: Integers | None = None) -> Ints:
         """One number for each (cluster, group): of the rows, or of the given ones."""
