@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.kit.plans import NOW, Commit, Rehearsal, cluster_state, plan
@@ -13,9 +14,10 @@ from warren import report
 from warren.cli import main
 from warren.domain.offsets_logs import OffsetsLog
 from warren.pipeline.plan import PlannedCluster
-from warren.report import PIPE_WIDTH
+from warren.report import PIPE_WIDTH, worst_first
 
 TRIGGER = 10_000
+FORMATS = Path(__file__).parent / "snapshot" / "data"
 OWNER = {"topic": "clicks", "owner": "/10.0.0.7", "client_id": "billing[1]"}
 
 
@@ -66,7 +68,7 @@ def names(out: str) -> list[tuple[str, str]]:
     ("name", "arguments", "expected"),
     [
         (
-            "worst first, then by lag, then by name",
+            "worst first, then by time lag and lag, then by name",
             [],
             [
                 ("local", "worse"), ("local", "stalled"), ("other", "stalled"), ("local", "slow"),
@@ -105,7 +107,12 @@ def test_a_group_as_json(run: Any) -> None:
     assert slow["lags"] == [None, 609, 618, 627]
     assert slow["reason"] == "falling behind: lag rose from 609 to 627 and never went down; now 627"
     assert (fine["status"], fine["reason"], fine["current_lag"]) == ("OK", "caught up: lag is 0", 0)
-    assert not {"bucket", "first_row", "worst_row", "maxlag_row"} & set(group)
+    assert not {"bucket", "first_row", "worst_row", "maxlag_row", "behind_row", "catch_up_low_s"} & set(group)
+    behind = {"seconds_behind": 30.0, "seconds_behind_method": "at_least", "is_falling_behind": True}
+    assert group["time_lag"].items() >= behind.items()
+    assert slow["time_lag"] == group["time_lag"]
+    assert (fine["time_lag"]["seconds_behind"], fine["time_lag"]["seconds_behind_method"]) == (0.0, "caught_up")
+    assert "Infinity" not in out
 
 
 def test_unknown_numbers_are_null(run: Any) -> None:
@@ -114,6 +121,7 @@ def test_unknown_numbers_are_null(run: Any) -> None:
     for key in ("current_lag", "committed_offset", "start_offset", "end_ms", "end_lag", "trend_floor"):
         assert partition[key] is None, key
     assert partition["partition"] == 1
+    assert partition["time_lag"]["seconds_behind"] is None
 
 
 def test_groups_of_a_cluster_that_is_away_are_unknown(run: Any) -> None:
@@ -137,6 +145,33 @@ def test_groups_as_a_table(run: Any) -> None:
         "worse", "stalled", "stalled", "slow", "[red]odd[/red]", "healthy", "idle",
     ]  # fmt: skip
     assert "orders/0: 4 commits in 30 s, all at offset 100; lag 900" in out
+    assert [[cell.strip() for cell in line.split("│")[6:8]] for line in lines[4:]] == [
+        ["at least 30 s", "not catching up"], ["0 s", ""], ["0 s", ""], ["?", ""],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [((1.0, 2.0, 3.0), "cba"), ((3.0, 2.0, 1.0), "abc"), ((-1.0, 0.0, -1.0), "bca"), ((5.0, 5.0, 5.0), "cba")],
+)
+def test_of_groups_with_one_status_those_furthest_behind_come_first(seconds: Sequence[float], expected: str) -> None:
+    groups = pa.table({
+        "cluster": ["c"] * 3, "group": ["a", "b", "c"], "status": [2] * 3, "worst_status": [2] * 3,
+        "seconds_behind": seconds, "totallag": [1, 2, 3],
+    })  # fmt: skip
+    assert "".join(worst_first(groups)["group"].to_pylist()) == expected
+
+
+@pytest.mark.parametrize("data", sorted(FORMATS.iterdir()), ids=lambda path: path.name)
+def test_snapshots_from_before_there_was_a_time_lag(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["groups", "--json", "--data-dir", str(data)]) == 0
+    assert {group["time_lag"]["seconds_behind"] for group in json.loads(capsys.readouterr().out)} == {None}
+    assert main(["groups", "--data-dir", str(data)]) == 0
+    assert main(["group", "c", "g", "--data-dir", str(data)]) == 0
+    capsys.readouterr()
+    assert main(["group", "c", "g", "--json", "--data-dir", str(data)]) == 0
+    [partition] = json.loads(capsys.readouterr().out)["partitions"]
+    assert (partition["time_lag"]["seconds_behind"], partition["time_lag"]["lost_messages"]) == (None, 0)
 
 
 def test_a_long_table_shows_the_worst(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +185,7 @@ def test_a_long_table_shows_the_worst(run: Any, monkeypatch: pytest.MonkeyPatch)
 def test_a_group_as_a_table(run: Any) -> None:
     code, out, _ = run("group", "local", "slow")
     assert code == 0
-    assert out.startswith("local / slow: WARN")
+    assert out.startswith("local / slow: WARN, at least 30 s behind, not catching up\n")
     for text in ("/10.0.0.7", "billing[1]", "0 s ago", "1,000", "627", "caught up: lag is 0"):
         assert text in out
     assert "never" in run("group", "local", "idle")[1]

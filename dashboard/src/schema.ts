@@ -184,6 +184,8 @@ export interface GroupHistoryPoint {
   since: number
   totallag: number
   maxlag: number
+  /** How long the first unread message has been waiting; 0 if none is, null if unknown */
+  seconds_behind: number | null
   /** Whether the group could be judged; if not, this is its last verdict */
   known: boolean
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import to_builtins
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,13 +22,20 @@ from warren.domain.windows import UNKNOWN
 from warren.errors import NoSnapshot, WarrenError
 from warren.snapshot.reader import Snapshot, newest_snapshot
 from warren.snapshot.reloads import request_reload
-from warren.snapshot.schemas import Row
+from warren.snapshot.schemas import RATES, Row
+from warren.snapshot.time_lag import describe_catch_up, describe_seconds_behind, describe_time_lag, to_time_lag
 
 COLORS = {"OK": "green", "WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
 PIPE_WIDTH = 240
 RELOAD_WAIT_S = 60.0
 MAX_ROWS = 500
 """How many groups the table shows; JSON has all of them."""
+_TIME_LAG = ("time lag", "catches up")
+_HIDDEN = frozenset({
+    "bucket", "first_row", "worst_row", "maxlag_row", "behind_row", "behind_method", "seconds_behind", "rates_since_ms",
+    "unread_offset", "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost", *RATES,
+})  # fmt: skip
+"""Columns that JSON does not have: positions in files, and those that `time_lag` stands for."""
 
 
 def open_snapshot(data_dir: Path) -> Snapshot:
@@ -39,7 +47,7 @@ def open_snapshot(data_dir: Path) -> Snapshot:
 
 
 def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None = None) -> pa.Table:
-    """Groups sorted by severity, then by lag; optionally only those of a cluster or status."""
+    """Groups sorted by severity, then by time lag and lag; optionally only those of a cluster or status."""
     if cluster is not None:
         groups = groups.filter(pc.equal(groups["cluster"], cluster))
     if status is not None:
@@ -50,7 +58,7 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
         code = Status[status]
         column = "worst_status" if code > Status.ERR else "status"
         groups = groups.filter(pc.equal(groups[column], int(code)))
-    worst = [(column, "descending") for column in ("status", "worst_status", "totallag")]
+    worst = [(column, "descending") for column in ("status", "worst_status", "seconds_behind", "totallag")]
     return groups.sort_by([*worst, ("cluster", "ascending"), ("group", "ascending")])
 
 
@@ -96,8 +104,8 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
     rows = groups.slice(0, MAX_ROWS).to_pylist()
     limit = f" (the first {MAX_ROWS})" if groups.num_rows > MAX_ROWS else ""
     title = f"{groups.num_rows:,} groups, snapshot {snapshot.manifest.sequence}{limit}"
-    names = ("cluster", "group", "status", "since", "lag", "partitions", "why")
-    table = _table(names, {"lag", "partitions", "since"}, title)
+    names = ("cluster", "group", "status", "since", "lag", *_TIME_LAG, "partitions", "why")
+    table = _table(names, {"lag", *_TIME_LAG, "partitions", "since"}, title)
     for row, worst in zip(rows, snapshot.worst(rows), strict=True):
         table.add_row(
             Text(row["cluster"]),
@@ -105,10 +113,19 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
             _status(row, snapshot),
             format_duration(snapshot.manifest.now_ms - row["since_ms"]),
             f"{row['totallag']:,}",
+            *_time_lag(row),
             str(row["partitions"]),
             Text(f"{worst['topic']}/{worst['partition']}: {snapshot.reason(worst)}"),
         )
     return table
+
+
+def _time_lag(row: Row) -> tuple[str, str]:
+    """How far a group or partition is behind, and when it is caught up."""
+    lag = to_time_lag(row)
+    return describe_seconds_behind(lag), describe_catch_up(lag).removeprefix(
+        "catches up "
+    ) if lag.seconds_behind else ""
 
 
 def _status(row: Row, snapshot: Snapshot) -> Text:
@@ -130,30 +147,40 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
         sys.stdout.write(json.dumps({**group_json(row), "partitions": listed}) + "\n")
         return
-    names = ("topic", "partition", "status", "lag", "committed", "head", "last commit", "owner", "client", "why")
-    table = _table(names, {"partition", "lag", "committed", "head"})
+    numbers = ("lag", *_TIME_LAG, "committed", "head")
+    table = _table(
+        ("topic", "partition", "status", *numbers, "last commit", "owner", "client", "why"), {"partition", *numbers}
+    )
     for partition in partitions.to_pylist():
         name, age_ms = Status(partition["status"]).name, snapshot.manifest.now_ms - partition["end_ms"]
-        numbers = [partition[column] for column in ("current_lag", "committed_offset", "head")]
+        lag, *offsets = (_count(partition[column]) for column in ("current_lag", "committed_offset", "head"))
         table.add_row(
             Text(partition["topic"]),
             str(partition["partition"]),
             Text(name, style=COLORS.get(name, "")),
-            *("?" if value == UNKNOWN else f"{value:,}" for value in numbers),
+            lag,
+            *_time_lag(partition),
+            *offsets,
             "never" if partition["end_ms"] == UNKNOWN else f"{format_duration(age_ms)} ago",
             Text(partition["owner"] or ""),
             Text(partition["client_id"] or ""),
             Text(snapshot.reason(partition)),
         )
     heading = Text(f"{cluster} / {group}: ").append(_status(row, snapshot))
+    if words := describe_time_lag(to_time_lag(row)):
+        heading.append(f", {words}")
     _console().print(heading, table, sep="\n")
+
+
+def _count(number: int) -> str:
+    return "?" if number == UNKNOWN else f"{number:,}"
 
 
 def group_json(row: Row) -> dict[str, object]:
     """A group as JSON: statuses by name, and null for what is unknown."""
-    hidden = ("bucket", "first_row", "worst_row", "maxlag_row")
     return {
-        **{key: None if value == UNKNOWN else value for key, value in row.items() if key not in hidden},
+        **{key: None if value == UNKNOWN else value for key, value in row.items() if key not in _HIDDEN},
+        "time_lag": to_builtins(to_time_lag(row)),
         "status": Status(row["status"]).name,
         "worst_status": Status(row["worst_status"]).name,
     }
@@ -161,11 +188,15 @@ def group_json(row: Row) -> dict[str, object]:
 
 def partition_json(snapshot: Snapshot, row: Row) -> dict[str, object]:
     """A partition as JSON, with its reason in words and null for what is unknown."""
-    plain = {key: None if value == UNKNOWN and key != "partition" else value for key, value in row.items()}
+    plain = {
+        key: None if value == UNKNOWN and key != "partition" else value
+        for key, value in row.items()
+        if key not in _HIDDEN
+    }
     for key in ("lags", "lags_low", "lags_high"):
         plain[key] = [None if lag == UNKNOWN else lag for lag in row[key]]
-    rule = Reason(row["reason"]).name
-    return {**plain, "status": Status(row["status"]).name, "rule": rule, "reason": snapshot.reason(row)}
+    words = {"status": Status(row["status"]).name, "rule": Reason(row["reason"]).name, "reason": snapshot.reason(row)}
+    return {**plain, "time_lag": to_builtins(to_time_lag(row)), **words}
 
 
 def print_rows(rows: pa.Table, output_format: str) -> None:

@@ -13,6 +13,7 @@ from tests.kit.plans import Commit, Rehearsal, cluster_state, plan
 from warren.domain.buckets import bucket_of
 from warren.domain.offsets_logs import OffsetsLog
 from warren.domain.status import Status
+from warren.domain.windows import UNKNOWN
 from warren.history.files import HISTORY, FileSpan, HistoryFile, HistoryTable, file_name, history_files, history_folder
 from warren.history.read import cluster_history, group_history
 from warren.history.write import HistoryWriter
@@ -92,6 +93,35 @@ def history(rows: Iterable[tuple[str, int, int]], cluster: str = "c") -> pa.Tabl
 @pytest.fixture
 def past(tmp_path: Path) -> Past:
     return Past(tmp_path)
+
+
+def test_each_point_has_the_time_lag_and_thinning_keeps_it(past: Past) -> None:
+    for n in range(70):
+        past.judge(START + n * MINUTE // 6, 100 + n)
+    rows = group_history(past.root, "one", "a", 0).to_pylist()
+    # The first sample has nothing unread; the message that came with the second has been waiting since about then.
+    assert [row["seconds_behind"] for row in rows] == [0.0, *(5.0 + 10 * n for n in range(69))]
+    past.writer.tidy(START + DAY)
+    kept = {row["time_ms"]: row["seconds_behind"] for row in group_history(past.root, "one", "a", 0).to_pylist()}
+    assert len(kept) < 20
+    assert kept.items() <= {row["time_ms"]: row["seconds_behind"] for row in rows}.items()
+
+
+def test_a_time_lag_that_is_unknown_or_from_before_it_was_measured_is_null(past: Past) -> None:
+    past.cycles.sample(START, {"one": {"t": [UNKNOWN]}, "two": {"t": [100]}})
+    past.cycles.cycle(START, [Commit("a", "t", 0, 100, START - 10, 1)])
+    past.writer.record(past.cycles.manifest())
+    [file] = history_files(past.root, HistoryTable.GROUPS)
+    rows = pq.read_table(file.path)
+    assert rows["seconds_behind"].to_pylist() == [None]
+    earlier = START - MINUTE
+    name = file_name(FileSpan.MOMENT, file.bucket, file.buckets, earlier, earlier)
+    old = rows.drop_columns("seconds_behind").set_column(0, "time_ms", pa.array([earlier]))
+    pq.write_table(old, file.path.with_name(name))
+    found = group_history(past.root, "one", "a", 0)
+    assert (found["time_ms"].to_pylist(), found["seconds_behind"].to_pylist()) == ([earlier, START], [None, None])
+    past.writer.tidy(START + DAY)
+    assert group_history(past.root, "one", "a", 0)["seconds_behind"].to_pylist()[:1] == [None]
 
 
 def test_a_point_a_trigger(past: Past) -> None:

@@ -3,11 +3,21 @@
 import math
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from warren.domain.time_lag import TimeLagMethod
 from warren.snapshot.schemas import GROUPS
-from warren.snapshot.time_lag import MessageRates, describe_time_lag, to_time_lag
+from warren.snapshot.time_lag import (
+    MessageRates,
+    describe_seconds_behind,
+    describe_time_lag,
+    known_or_none,
+    known_values,
+    to_time_lag,
+    to_time_lags,
+)
 
 CAUGHT_UP = {"seconds_behind": 0.0, "behind_method": TimeLagMethod.CAUGHT_UP, "catch_up_low_s": 0.0,
              "catch_up_high_s": 0.0, "retention_left_s": math.inf, "lost": 0,
@@ -36,6 +46,35 @@ BEHIND = {**CAUGHT_UP, "seconds_behind": 2460.0, "behind_method": TimeLagMethod.
 )
 def test_time_lag_in_words(row: dict[str, Any], words: str) -> None:
     assert describe_time_lag(to_time_lag(row)) == words
+
+
+def test_columns_equal_the_rows() -> None:
+    rows = [{**dict.fromkeys(GROUPS.names, -1), **row} for row in (CAUGHT_UP, BEHIND, {}, {"catch_up_low_s": math.inf})]
+    names = [name for name in GROUPS.names if name not in ("cluster", "group")]
+    table = pa.table({name: pa.array([row[name] for row in rows], GROUPS.field(name).type) for name in names})
+    lags = to_time_lags(table)
+    assert [lags.at(row) for row in range(len(rows))] == [to_time_lag(row) for row in table.to_pylist()]
+    assert lags.method_names(np.array([1, 2])) == ["head_history", "unknown"]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_columns_are_rounded_as_rows_are(kind: type[np.floating[Any]]) -> None:
+    values = np.random.default_rng(5).integers(0, 10**9, 2_000) / (1024.0 if kind is np.float32 else 1000.0)
+    values = values.astype(kind)
+    assert known_values(values).tolist() == [known_or_none(value) for value in values.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (BEHIND, "41 min"),
+        ({**BEHIND, "behind_method": TimeLagMethod.AT_LEAST}, "at least 41 min"),
+        (CAUGHT_UP, "0 s"),
+        ({**CAUGHT_UP, "seconds_behind": -1.0, "behind_method": TimeLagMethod.UNKNOWN}, "?"),
+    ],
+)
+def test_how_far_behind_in_words(row: dict[str, Any], words: str) -> None:
+    assert describe_seconds_behind(to_time_lag(row)) == words
 
 
 def test_unknown_and_never_are_not_numbers() -> None:

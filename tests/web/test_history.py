@@ -26,6 +26,7 @@ def test_points_of_the_last_hour_or_of_more(client: Client) -> None:
     assert (point["status"], point["worst"]) == ("ERR", "STALL")
     assert point["totallag"] >= point["maxlag"] > 0
     assert point["since"] <= point["time"]
+    assert point["seconds_behind"] == client.json(group_path("stalled", "lag"))["status"]["seconds_behind"] > 0
     longer = client.json(group_path("stalled", "history") + "?hours=3")["history"]
     assert [later["time"] - longer[0]["time"] for later in longer] == [0, 120 * 60_000]
 
@@ -37,6 +38,11 @@ def test_a_cluster_over_time(client: Client) -> None:
     assert last.keys() == {"time", "status", "known", "totallag", "groups"}
     assert (last["known"], last["groups"].keys()) == (True, {"OK", "WARN", "ERR"})
     assert client.ask("/v3/kafka/nowhere/history").status == 404
+
+
+def test_a_time_lag_that_is_unknown_is_null(client: Client) -> None:
+    [point] = client.json(group_path("blind", "history"))["history"]
+    assert point["seconds_behind"] is None
 
 
 def test_names_with_special_characters(client: Client) -> None:

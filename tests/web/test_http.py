@@ -14,6 +14,7 @@ from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config
 from warren.config import General
 from warren.errors import RequestError
 from warren.snapshot.requests import RequestKind, RequestQueue
+from warren.snapshot.time_lag import TimeLag
 from warren.web.http import Router, normalize_path, split_path
 
 ORIGIN = "https://dashboards.example"
@@ -208,7 +209,10 @@ def test_the_status_of_an_unknown_group(client: Client, cluster: str, group: str
     got = client.ask(group_path(group, what, cluster))
     nothing: dict[str, Any] = {"partitions": [], "partition_count": 0, "maxlag": None, "totallag": 0}
     assert (got.status, got.json["error"]) == (404, False)
-    assert got.json["status"] == {"cluster": cluster, "group": group, "status": "NOTFOUND", "complete": 1, **nothing}
+    status = got.json["status"]
+    time_lag = [status.pop(name) for name in TimeLag.__struct_fields__[:-1]]
+    assert time_lag == [None, "unknown", None, None, False, None, 0]
+    assert status == {"cluster": cluster, "group": group, "status": "NOTFOUND", "complete": 1, **nothing}
 
 
 @pytest.mark.parametrize(

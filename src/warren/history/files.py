@@ -24,11 +24,13 @@ HISTORY = pa.schema(
         ("totallag", pa.int64()),
         ("maxlag", pa.int64()),
         ("is_known", pa.bool_()),
+        ("seconds_behind", pa.float32()),
     ]
 )
 """One row per group and time, sorted by cluster, group, time; `since_ms` is when its status began.
 
-`is_known` is null in files from before the column existed.
+`is_known` and `seconds_behind` are null in files from before these columns existed; an unknown `seconds_behind` is null
+too.
 """
 
 CLUSTER_HISTORY = pa.schema(

@@ -29,6 +29,7 @@ from warren.history.files import (
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.reader import is_judged, with_unknown_since
 from warren.snapshot.store import Store
+from warren.snapshot.time_lag import known_values
 
 MERGED_FROM = {FileSpan.PART: FileSpan.MOMENT, FileSpan.HOUR: FileSpan.PART, FileSpan.DAY: FileSpan.HOUR}
 """Which span each span is merged from, in the order of merging."""
@@ -92,6 +93,8 @@ def to_points(groups: pa.Table, manifest: Manifest) -> pa.Table:
     time_ms = pa.array(np.full(groups.num_rows, manifest.now_ms, dtype=np.int64))
     is_known = pa.array(is_judged(with_unknown_since(groups, manifest)))
     table = groups.append_column("time_ms", time_ms).append_column("is_known", is_known)
+    seconds = pa.array(known_values(table["seconds_behind"].to_numpy()), from_pandas=True)
+    table = table.drop_columns("seconds_behind").append_column("seconds_behind", seconds)
     table = table.select(HISTORY.names).cast(HISTORY)
     return table.sort_by([("cluster", "ascending"), ("group", "ascending")])
 

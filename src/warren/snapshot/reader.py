@@ -16,7 +16,7 @@ from warren.domain.rules import Reason
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import File, HeadSample, Manifest
 from warren.snapshot.schemas import GROUPS, HEADS, LAYOUT, PARTITIONS, Row
-from warren.snapshot.store import Store
+from warren.snapshot.store import Store, with_new_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ class Snapshot:
         row_group = np.searchsorted(edges, row, side="right") - 1
         needed, index = np.unique(row_group, return_inverse=True)
         first = np.concatenate([[0], np.cumsum([sizes[i] for i in needed])])[:-1]
-        return source.read_row_groups(needed.tolist()).take(pa.array(first[index] + row - edges[row_group]))
+        rows_of_file = source.read_row_groups(needed.tolist()).take(pa.array(first[index] + row - edges[row_group]))
+        return with_new_columns(file, rows_of_file)
 
     def topics(self) -> pa.Table:
         """Every topic of every cluster, with the rows of its partitions in `heads`."""

@@ -71,12 +71,7 @@ class Store:
         names = _NAME_COLUMNS.get(kind, ())
         path = self.path(file)
         source = pq.ParquetFile(path, memory_map=True, read_dictionary=list(names), page_checksum_verification=True)
-        table = source.read(columns=columns, use_threads=False)
-        for field in _SCHEMAS.get(kind, ()):
-            # A file from before the column existed.
-            if field.name not in table.column_names and (columns is None or field.name in columns):
-                table = table.append_column(field, pa.array(np.full(table.num_rows, UNKNOWN), field.type))
-        return table
+        return with_new_columns(file, source.read(columns=columns, use_threads=False), columns)
 
     def read_arrow(self, file: File) -> pa.Table:
         """An Arrow file, mapped into memory: only the pages that are used are read."""
@@ -218,3 +213,13 @@ def _unlink(paths: Iterable[Path]) -> int:
     for path in paths:
         path.unlink(missing_ok=True)
     return len(paths)
+
+
+def with_new_columns(file: File, table: pa.Table, columns: list[str] | None = None) -> pa.Table:
+    """Rows of a file, or some of their columns; those that did not exist when it was written are UNKNOWN."""
+    schema = _SCHEMAS.get(file.path.partition("/")[0], ())
+    new = [f for f in schema if f.name not in table.column_names and (columns is None or f.name in columns)]
+    for field in new:
+        table = table.append_column(field, pa.array(np.full(table.num_rows, UNKNOWN), field.type))
+    # In one order, so that rows of older and newer files can be concatenated.
+    return table.select([field.name for field in schema if field.name in table.column_names]) if new else table

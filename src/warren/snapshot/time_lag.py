@@ -145,15 +145,20 @@ def _or_none(value: np.float64) -> float | None:
 def describe_time_lag(lag: TimeLag) -> str:
     """The time lag in words, such as "41 min behind, catches up in about 12 min"; empty if nothing is known."""
     parts = []
-    if lag.seconds_behind is not None and lag.seconds_behind > 0:
-        parts.append(f"{'at least ' if lag.is_at_least else ''}{_duration(lag.seconds_behind)} behind")
-        if forecast := describe_catch_up(lag):
-            parts.append(forecast)
+    if lag.seconds_behind:
+        parts += [f"{describe_seconds_behind(lag)} behind", describe_catch_up(lag)]
     if lag.retention_left_seconds is not None:
         parts.append(f"loses data in {_duration(lag.retention_left_seconds)}")
     if lag.lost_messages:
         parts.append(f"{lag.lost_messages:,} messages lost")
-    return ", ".join(parts)
+    return ", ".join(filter(None, parts))
+
+
+def describe_seconds_behind(lag: TimeLag) -> str:
+    """How far it is behind, such as "41 min" or "at least 41 min"; "?" if that is unknown."""
+    if lag.seconds_behind is None:
+        return "?"
+    return f"{'at least ' if lag.is_at_least else ''}{_duration(lag.seconds_behind)}"
 
 
 def describe_catch_up(lag: TimeLag) -> str:

@@ -8,6 +8,7 @@ from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.history.read import cluster_history, group_history
 from warren.snapshot.status import StatusName, TimeMs
+from warren.snapshot.time_lag import SecondsBehind, known_or_none
 from warren.web.api import Api
 from warren.web.groups import GroupCounts, Since, WorstStatus
 from warren.web.http import Request, Response, success, to_answer
@@ -48,6 +49,7 @@ class GroupHistoryPoint(Struct, rename=_GROUP_NAMES):
     since_ms: Since
     totallag: int
     maxlag: int
+    seconds_behind: SecondsBehind
     is_known: Annotated[bool, Meta(description="Whether the group could be judged; if not, this is its last verdict")]
 
 
@@ -84,6 +86,7 @@ def group(api: Api, request: Request) -> Response:
             GroupHistoryPoint,
             row,
             is_known=row["is_known"] is not False,
+            seconds_behind=None if row["seconds_behind"] is None else known_or_none(row["seconds_behind"]),
             **{name: Status(row[name]).name for name in ("status", "worst_status")},
         )
         for row in rows

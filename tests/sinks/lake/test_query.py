@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -11,6 +13,8 @@ from tests.kit.servers import Town, server_config
 from warren.cli import HISTORY_EXAMPLES
 from warren.config.sinks import LakeSink, Sink
 from warren.errors import WarrenError
+from warren.history.files import HistoryTable, file_name, history_files
+from warren.history.recent import HOUR_MS
 from warren.history.write import HistoryWriter
 from warren.report import print_rows
 from warren.sinks.lake.query import history_views, lake_of, run_query
@@ -40,10 +44,17 @@ def test_the_own_history_has_words_and_times(tmp_path: Path, spark: SparkSession
     town.publish()
     manifest = newest_snapshot(tmp_path).manifest
     HistoryWriter(tmp_path, 30, 1.0).record(manifest)
+    for file in history_files(tmp_path, HistoryTable.GROUPS):
+        # A point of an hour ago, from before there was a time lag.
+        earlier = pq.read_table(file.path).drop_columns("seconds_behind")
+        earlier = earlier.set_column(0, "time_ms", pc.subtract(earlier["time_ms"], HOUR_MS))
+        name = file_name(file.span, file.bucket, file.buckets, file.from_ms - HOUR_MS, file.to_ms - HOUR_MS)
+        pq.write_table(earlier, file.path.with_name(name))
     views = dict(history_views(spark, tmp_path))
     assert set(views) == {"groups", "clusters"}
-    stalled = views["groups"].where("cluster = 'one' AND group = 'stalled'").collect()
+    past, *stalled = views["groups"].where("cluster = 'one' AND group = 'stalled'").orderBy("time").collect()
     assert [(row["status"], row["worst_status"]) for row in stalled] == [("ERR", "STALL")]
+    assert (past["seconds_behind"], stalled[0]["seconds_behind"]) == (None, 9.0)
     assert stalled[0]["time"].timestamp() * 1000 == manifest.now_ms
     assert stalled[0]["total_lag"] > stalled[0]["max_lag"] > 0
     assert {row["cluster"] for row in views["clusters"].collect()} == {"one", "two"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 from rich.console import Console
 
 from warren.config import Config
@@ -91,7 +92,9 @@ def history_views(spark: SparkSession, data_dir: Path) -> Iterator[tuple[str, Da
         }
         if table is HistoryTable.GROUPS:
             named |= {"status": name_of("status", Status), "since": time_of("since_ms"), "max_lag": f.col("maxlag")}
-        rows = spark.read.parquet(*paths).dropDuplicates(keys).withColumns(named)
+        # Spark would take the columns of one of the files; older ones lack those that were added since.
+        files = spark.read.schema(from_arrow_schema(table.schema)).parquet(*paths)
+        rows = files.dropDuplicates(keys).withColumns(named)
         yield table, rows.withColumn("date", f.to_date("time")).drop("time_ms", "since_ms", "totallag", "maxlag")
 
 
