@@ -9,7 +9,7 @@ import yaml
 
 from tests.kit.answers import Elastic, Influx, Prom, Store
 from tests.kit.grafana import PROVISIONING, Json, Series, View, boards, panels, variables
-from tests.kit.history import EVERY_MS, GONE, MOMENTS, History
+from tests.kit.history import EVERY_MS, GONE, MOMENTS, SLOW, History
 from tests.kit.prometheus import Prometheus
 from tests.kit.stores import InfluxDb, SearchServer
 from tests.kit.views import CHOSEN, DASHBOARDS, GROUPS, panel_of, series, view_of
@@ -116,6 +116,25 @@ def test_groups_have_the_lag_of_the_snapshot(history: History, every_store: dict
             assert all(0 <= expected[name] - lag <= 10 * 30 * 3 for name, lag in newest.items()), newest
         else:
             assert newest == expected
+
+
+@pytest.mark.parametrize(
+    ("title", "column"),
+    [
+        ("Time behind", "seconds_behind"),
+        ("Caught up in", "catch_up_low_s"),
+        ("Retention left", "retention_left_s"),
+        ("Lost messages", "lost"),
+    ],
+)
+def test_groups_have_the_lag_in_time_of_the_snapshot(
+    history: History, every_store: dict[str, Store], title: str, column: str
+) -> None:
+    for backend, store in every_store.items():
+        panel, board = panel_of(backend, "group", title)
+        view = replace(view_of(history, backend), chosen={**CHOSEN, "group": ["slow"]})
+        [found] = series(store.answer(panel, board, view)["A"])
+        assert found.values[-1] == SLOW[column], backend
 
 
 @pytest.mark.parametrize("interval_ms", [EVERY_MS, 5 * EVERY_MS])

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import yaml
 from msgspec import structs
 
 from tests.kit.demos import ROOT
 from tests.kit.plans import cluster_state
 from tests.kit.servers import Town, server_config
+from tests.kit.time_lags import set_time_lags
 from warren.config import Cluster, Config, Notifier
 from warren.config.sinks import InfluxSink
 from warren.delivery.sink_status import SinkStatus, sink_folder, write_status
@@ -23,7 +23,6 @@ from warren.kafka.records.rejects import REJECT_DESCRIPTIONS, Reject
 from warren.notify.delivery import NotifierDelivery
 from warren.notify.templates.sample import sample_notification
 from warren.snapshot.manifest import Position, Source
-from warren.snapshot.schemas import GROUPS
 
 SHIPPED = ROOT / "deploy" / "prometheus"
 RULES = sorted((SHIPPED / "rules").glob("*.yml"))
@@ -67,21 +66,9 @@ class TroubledTown(Town):
 
     def tell(self, lost: int = 0, **changes: Any) -> None:
         """Publish what was judged last; the stopped group is far behind, and has lost so many messages."""
-        self._turn_back_the_stopped_group(lost)
+        behind = {"seconds_behind": 900.0, "behind_method": 1, "catch_up_low_s": math.inf, "catch_up_high_s": math.inf}
+        set_time_lags(self.cycles, {"stopped": {**behind, "retention_left_s": 600.0, "lost": lost}})
         self.publish(trigger_ms=TRIGGER_MS, **changes)
-
-    def _turn_back_the_stopped_group(self, lost: int) -> None:
-        """Give it a lag in time for which the town is too young."""
-        behind = {"seconds_behind": 900.0, "behind_method": 1, "catch_up_low_s": math.inf, "catch_up_high_s": math.inf,
-                  "retention_left_s": 600.0, "lost": lost}  # fmt: skip
-        cycles, buckets = self.cycles, []
-        for number, bucket in enumerate(cycles.plan.state):
-            groups = cycles.store.read_parquet(bucket.groups).to_pylist()
-            groups = [{**row, **behind} if row["group"] == "stopped" else row for row in groups]
-            table = pa.Table.from_pylist(groups, schema=GROUPS)
-            stem = f"{cycles.plan.sequence:012d}-{number:04d}-{lost}"
-            buckets.append(structs.replace(bucket, groups=cycles.store.write_table("groups", stem, table)))
-        cycles.plan = replace(cycles.plan, state=tuple(buckets))
 
 
 def troubled_config(data: Path) -> Config:

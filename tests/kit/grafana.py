@@ -66,7 +66,9 @@ def replaced(text: str, board: Json, view: View, usual: str) -> str:
     def value(found: re.Match[str]) -> str:
         name, form = found[1] or found[3], found[2] or usual
         if name not in known:
-            assert name.startswith("__") or name == "timeFilter", f"nobody knows {found[0]}"
+            # A group of an expression, such as $1, is no variable.
+            is_known = name.startswith("__") or name == "timeFilter" or name.isdigit()
+            assert is_known, f"nobody knows {found[0]}"
             return found[0]
         chosen = view.chosen[name]
         if chosen == ALL:

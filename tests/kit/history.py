@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.kit.plans import cluster_state
 from tests.kit.servers import INTERVALS, Town, server_config
+from tests.kit.time_lags import set_time_lags
 from warren.config import Cluster, Config, Notifier
 from warren.config.sinks import InfluxSink, Sink
 from warren.domain.status import Status
@@ -17,6 +18,11 @@ from warren.snapshot.reader import Snapshot
 
 EVERY_MS = 10_000
 MOMENTS = 14
+SLOW = {
+    "seconds_behind": 90.5, "behind_method": 1, "catch_up_low_s": 600.0, "catch_up_high_s": 600.0,
+    "retention_left_s": 7200.0, "lost": 5,
+}  # fmt: skip
+"""The lag in time of a group that loses data."""
 GONE = "gone"
 """A cluster that does not answer."""
 
@@ -69,6 +75,7 @@ class History:
 
     def publish(self) -> None:
         """Publish the last verdicts, with the totals of each cluster."""
+        set_time_lags(self.town.cycles, {"slow": SLOW})
         clusters = {name: self._state(name) for name in ("one", "two")}
         clusters[GONE] = cluster_state(unknown_since_ms=1, error="timed out")
         self.town.publish(

@@ -42,7 +42,7 @@ def test_an_incident_has_its_course_and_its_partitions(client: Client, town: Tow
     assert stalled == {
         "cluster": "one", "group": "stalled", "team": "", "opened": opened, "closed": None, "status": "ERR",
         "worst": "ERR", "acknowledged": None, "silenced": False, "changes": [{"time": opened, "status": "ERR"}],
-        "partition_count": 3, "told": [],
+        "partition_count": 3, "told": [], "lost_messages": 0,
     }  # fmt: skip
     [slow] = client.json("/v3/incidents?group=slow")["incidents"]
     assert (slow["status"], slow["worst"], slow["closed"]) == ("OK", "WARN", town.now_ms)

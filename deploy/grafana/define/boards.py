@@ -10,6 +10,7 @@ from deploy.grafana.define.panels import (
     ORANGE,
     PER_SECOND,
     RED,
+    SECONDS,
     Board,
     Kind,
     Panel,
@@ -28,6 +29,10 @@ GROWS = "Above zero it falls behind, below zero it catches up."
 GOES_BACK = "A consumer that goes back shows as none, not as a huge rate."
 WORST_FIRST = "The partitions that lag most come first."
 
+WAITING = "How long the first unread message has been waiting."
+CAUGHT_UP = "How long it takes at least until nothing is unread, at present rates; nothing if the group falls behind."
+RETENTION = "How long until unread messages are deleted, at present rates; nothing if that does not happen."
+
 GROUPS = Variable("group", GROUP)
 
 NO_TROUBLE = "Nothing in trouble"
@@ -39,6 +44,13 @@ def _count(title: str, status: str, color: str) -> Panel:
     colors = [(0, GREY), (1, color)]
     return Panel(title, Kind.STAT, [what], COUNT, description, 5, 4, "unknown", colors)
 
+
+FURTHEST_BEHIND = Rows(
+    GROUP,
+    {"behind": "seconds_behind", "caught up in": "catch_up_seconds", "retention left": "retention_left_seconds"},
+    "behind",
+    limit=25,
+)
 
 OVERVIEW = Board(
     "overview",
@@ -71,6 +83,14 @@ OVERVIEW = Board(
         Panel(
             "Top groups by lag", Kind.BARS, Rows(GROUP, {"lag": "total_lag"}, "lag", limit=10), MESSAGES, BEHIND, 10,
             10, leads_to="group",
+        ),
+        Panel(
+            "Furthest behind in time", Kind.TABLE,
+            FURTHEST_BEHIND, SECONDS, f"{WAITING} {CAUGHT_UP} {RETENTION}", 14, 8, leads_to="group",
+        ),
+        Panel(
+            "Top groups by time behind", Kind.BARS, Rows(GROUP, {"behind": "seconds_behind"}, "behind", limit=10),
+            SECONDS, WAITING, 10, 8, leads_to="group",
         ),
         Row("Over time"),
         Panel(
@@ -124,6 +144,23 @@ ONE_GROUP = Board(
             GROWS, 6, 4, "unknown", [(0, GREEN), (0.1, ORANGE)],
         ),
         Panel(
+            "Time behind", Kind.STAT, [Ask(GROUP, "seconds_behind", legend="{group}")], SECONDS, WAITING, 6, 4,
+            "unknown",
+        ),
+        Panel(
+            "Caught up in", Kind.STAT, [Ask(GROUP, "catch_up_seconds", legend="{group}")], SECONDS, CAUGHT_UP, 6, 4,
+            "never or unknown",
+        ),
+        Panel(
+            "Retention left", Kind.STAT, [Ask(GROUP, "retention_left_seconds", legend="{group}")], SECONDS, RETENTION,
+            6, 4, "enough or unknown", [(0, RED), (3600, ORANGE), (86_400, GREEN)],
+        ),
+        Panel(
+            "Lost messages", Kind.STAT, [Ask(GROUP, "lost_messages", legend="{group}")], MESSAGES,
+            "How many messages after what the group has committed were deleted before it read them.", 6, 4, "unknown",
+            [(0, GREEN), (1, RED)],
+        ),
+        Panel(
             "Status over time", Kind.TIMELINE, [Ask(GROUP, STATUS, legend="{group}")], COUNT,
             "Since when it is as it is.", 24, 5, words="status",
         ),
@@ -145,6 +182,19 @@ ONE_GROUP = Board(
             "Lag by topic", Kind.STACK,
             [Ask(PARTITION, "lag", ("cluster", "group", "topic"), How.SUM, legend="{group} {topic}")],
             MESSAGES, f"The sum over the partitions of each topic. {EXACT}", 12, 9, leads_to="topic",
+        ),
+        Panel(
+            "Time behind over time", Kind.SERIES, [Ask(GROUP, "seconds_behind", legend="{group}")], SECONDS,
+            f"{WAITING} It grows by a second each second while the group reads nothing.",
+        ),
+        Panel(
+            "Forecast", Kind.SERIES,
+            [
+                Ask(GROUP, "catch_up_seconds", legend="{group} caught up in"),
+                Ask(GROUP, "retention_left_seconds", legend="{group} retention left"),
+            ],
+            SECONDS,
+            f"{CAUGHT_UP} {RETENTION} While less retention is left than that, messages are lost before.",
         ),
         Panel(
             "Produced and consumed", Kind.SERIES,
@@ -180,12 +230,16 @@ PARTITIONS = Board(
         ),
         Panel(
             "Lag by partition", Kind.SERIES, [Ask(PARTITION, "lag", legend="{topic} {partition}")], MESSAGES, BEHIND,
-            12, 9, leads_to="topic",
+            8, 9, leads_to="topic",
+        ),
+        Panel(
+            "Time behind by partition", Kind.SERIES, [Ask(PARTITION, "seconds_behind", legend="{topic} {partition}")],
+            SECONDS, WAITING, 8, 9, leads_to="topic",
         ),
         Panel(
             "Lag growth by partition", Kind.SERIES,
             [Ask(PARTITION, "lag", how=How.GROWTH, legend="{topic} {partition}")], PER_SECOND,
-            GROWS, 12, 9,
+            GROWS, 8, 9,
         ),
         Panel(
             "Consumed by partition", Kind.STACK,

@@ -6,7 +6,7 @@ from enum import Enum
 
 from deploy.grafana.define.asks import Ask, Level, Rows
 
-MESSAGES, PER_SECOND, MILLISECONDS, COUNT = "short", "mps", "ms", "none"
+MESSAGES, PER_SECOND, SECONDS, MILLISECONDS, COUNT = "short", "mps", "s", "ms", "none"
 GREEN, ORANGE, RED, PURPLE, GREY = "green", "orange", "red", "purple", "text"
 
 

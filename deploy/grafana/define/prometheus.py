@@ -11,6 +11,8 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef
 from deploy.grafana.define.asks import SOURCE_UID, STATUS, Ask, How, Level, Ready, Rows, Table
 
 LABELS = {"group": "consumer_group"}
+EXPORTER_LABELS = {"cluster": "cluster_name", "consumer_group": "group"}
+"""Those of Kafka Lag Exporter."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Metric:
     times: int = 1
     is_left_out: bool = False
     """Whether it is left out where it would be zero."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that are named otherwise than those of all other metrics, by the names that these have."""
+    is_infinite: bool = False
+    """Whether it is +Inf where something never happens, which is not shown."""
 
 
 def _by_status(what: str, *statuses: str) -> dict[tuple[Level, str], Metric]:
@@ -52,6 +58,11 @@ METRICS: Mapping[tuple[Level, str], Metric] = {
     (Level.GROUP, "total_lag"): Metric("burrow_kafka_consumer_lag_total"),
     (Level.GROUP, "lag"): Metric("burrow_kafka_consumer_partition_lag"),
     (Level.GROUP, "total_offset"): Metric("burrow_kafka_consumer_current_offset", is_summed=True),
+    (Level.GROUP, "seconds_behind"): Metric("kafka_consumergroup_group_max_lag_seconds", labels=EXPORTER_LABELS),
+    (Level.GROUP, "catch_up_seconds"): Metric("warren_group_catch_up_seconds", is_infinite=True),
+    (Level.GROUP, "retention_left_seconds"): Metric("warren_group_retention_left_seconds"),
+    (Level.GROUP, "lost_messages"): Metric("warren_group_lost_messages"),
+    (Level.PARTITION, "seconds_behind"): Metric("kafka_consumergroup_group_lag_seconds", labels=EXPORTER_LABELS),
     (Level.PARTITION, STATUS): Metric("burrow_kafka_topic_partition_status"),
     (Level.PARTITION, "lag"): Metric("burrow_kafka_consumer_partition_lag"),
     (Level.PARTITION, "offset"): Metric("burrow_kafka_consumer_current_offset"),
@@ -155,7 +166,10 @@ def _number(ask: Ask, held: Sequence[str]) -> str:
 
 
 def _over(metric: Metric, names: Sequence[str], inner: str) -> str:
+    for label, own in metric.labels.items():
+        inner = f'label_replace({inner}, "{label}", "$1", "{own}", "(.*)")'
     made = f"{'sum' if metric.is_summed else 'max'} by ({_labels(metric, names)}) ({inner})"
+    made = f"{made} < Inf" if metric.is_infinite else made
     return f"{metric.times} * {made}" if metric.times != 1 else made
 
 
@@ -179,6 +193,6 @@ def _label(name: str) -> str:
 
 def _matchers(metric: Metric, level: Level, held: Sequence[str]) -> str:
     chosen = [] if metric.is_of_warren else [name for name in level.value if name in held]
-    made = [f'{_label(name)}=~"${name}"' for name in chosen]
+    made = [f'{metric.labels.get(_label(name), _label(name))}=~"${name}"' for name in chosen]
     made += [f'{name}="{value}"' for name, value in metric.where.items()]
     return f"{{{', '.join(made)}}}" if made else ""

@@ -6,6 +6,7 @@ import pyarrow as pa
 from warren.domain.arrays import Floats, Ints, to_array
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.schemas import RATES
+from warren.snapshot.time_lag import known_values
 
 _FORECASTS = {
     "seconds_behind": "seconds_behind",
@@ -33,8 +34,7 @@ def falling_behind(rows: pa.Table) -> Ints:
 
 
 def _decimals(rows: pa.Table, column: str) -> Floats:
-    values = _values(rows, column)
-    return np.where((values == UNKNOWN) | np.isinf(values), np.nan, values)
+    return known_values(_values(rows, column))
 
 
 def _values(rows: pa.Table, column: str) -> Floats:

@@ -38,7 +38,7 @@ def test_an_open_incident_is_acknowledged_until_that_is_withdrawn(tmp_path: Path
     write_action(tmp_path, ACKNOWLEDGEMENT)
     with closing(open_database(tmp_path)) as database:
         assert current_actions(database, 0).acknowledgements == {}, "there is no such incident"
-        database.execute("INSERT INTO incidents VALUES ('i1', 'c', 'g', 1, NULL, 3, '[]', '{}', '[]', 0)")
+        database.execute("INSERT INTO incidents VALUES ('i1', 'c', 'g', 1, NULL, 3, '[]', '{}', '[]', 0, 0)")
         assert current_actions(database, 0).acknowledgements == {"i1": ACKNOWLEDGEMENT}
         write_action(tmp_path, replace(ACKNOWLEDGEMENT, withdrawn_ms=9))
         assert current_actions(database, 0).acknowledgements == {}

@@ -1,5 +1,8 @@
 """A lake of each format beside a running Warren on a real Kafka, through kill -9, asked by `warren history`."""
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -82,3 +85,39 @@ def test_snapshots_and_commits_are_there_once_though_warren_is_killed(kind: str,
     assert rows[0]["lag"] > 0
     heads = ask(tmp_path, "SELECT topic, max(head) AS head FROM topics GROUP BY topic")
     assert heads == [{"topic": topic, "head": 1000}]
+
+
+APPEND_TWICE = """
+import sys
+from warren.config.sinks import LakeSink
+from warren.sinks.lake.session import lake_session
+from warren.sinks.lake.tables import LakeTable
+from warren.sinks.lake.transactional import TransactionalTables
+
+sink = LakeSink("l", path=sys.argv[1], format=sys.argv[2], packages=tuple(sys.argv[3:]))
+spark = lake_session(sink)
+tables = TransactionalTables(spark, sink)
+jobs = {
+    "earlier": "",
+    "now": ", 41.5D AS seconds_behind, true AS is_falling_behind",
+    "later": ", 0D AS seconds_behind, false AS is_falling_behind",
+}
+for job, columns in jobs.items():
+    rows = spark.sql(f"SELECT 'g' AS group{columns}, map('a', 'b') AS tags, DATE'2026-01-01' AS date, 'c' AS cluster")
+    tables.append(LakeTable.GROUPS, rows, job)
+known = tables.read(LakeTable.GROUPS).select("job", "seconds_behind", "is_falling_behind")
+print(*known.orderBy("job").toJSON().collect(), sep="\\n")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(kind: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", APPEND_TWICE, str(tmp_path / "lake"), kind, *PACKAGES[kind]]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    assert [json.loads(line) for line in ended.stdout.splitlines()] == [
+        {"job": "earlier"},
+        {"job": "later", "seconds_behind": 0.0, "is_falling_behind": False},
+        {"job": "now", "seconds_behind": 41.5, "is_falling_behind": True},
+    ]
