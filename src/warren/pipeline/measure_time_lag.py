@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from warren.domain.arrays import Bools, Ints, SmallInts
+from warren.domain.arrays import Bools, Floats, Ints, SmallInts
 from warren.domain.rates import MIN_AGE_MS, SPANS_MS, catch_up_seconds, lost_messages, retention_left_seconds
 from warren.domain.time_lag import TimeLagMethod, UnreadSince, seconds_behind
 from warren.domain.windows import UNKNOWN, mean_distance_ms
 from warren.pipeline.head_history import RowHeads
 from warren.pipeline.record_times import set_record_times
 from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
+
+_KEPT = (TimeLagMethod.HEAD_HISTORY, TimeLagMethod.APPEND_TIME, TimeLagMethod.RECORD_TIME)
+"""What is known by these methods is looked up once per offset."""
 
 
 def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
@@ -17,45 +20,52 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     When the head passed an offset never changes: it is looked up once per committed offset.
     """
     rows, plan, heads = bucket.rows, inputs.plan, bucket.heads or inputs.row_heads(bucket)
-    distance_ms = mean_distance_ms(rows.windows)
-    is_same = rows.unread_offset == rows.committed_offset
-    for index, cluster in enumerate(plan.clusters):
-        own = bucket.rows_of(index) if cluster.is_judged else np.zeros(0, dtype=np.int64)
-        own = own[bucket.unknown_since_ms[own] == UNKNOWN]
-        if own.size == 0:
-            continue
-        _set_unread_since(rows, own, is_same[own], heads, cluster.name)
-        set_record_times(bucket, own, cluster.record_times, plan.now_ms)
-        since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
-        rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
-        _set_forecasts(rows, own, heads, cluster.name, plan.elapsed_ms + distance_ms[own])
-        rows.unread_offset[own] = rows.committed_offset[own]
+    is_judged = np.array([cluster.is_judged for cluster in plan.clusters], dtype=np.bool_)
+    own = np.flatnonzero(is_judged[rows.cluster] & (bucket.unknown_since_ms == UNKNOWN))
+    if own.size == 0:
+        return bucket
+    lag = rows.current_lag[own]
+    _set(rows, own[lag == 0], UNKNOWN, UNKNOWN, TimeLagMethod.CAUGHT_UP)
+    _set(rows, own[lag == UNKNOWN], UNKNOWN, UNKNOWN, TimeLagMethod.UNKNOWN)
+    is_wanted = _is_looked_up(rows, own)
+    start_rate = np.full(len(rows), np.nan)
+    for index in np.unique(rows.cluster[own]).tolist():
+        cluster, of_cluster = plan.clusters[index], own[rows.cluster[own] == index]
+        _look_up(rows, of_cluster[is_wanted[of_cluster]], heads, cluster.name)
+        set_record_times(bucket, of_cluster, cluster.record_times, plan.now_ms)
+        start_rate[of_cluster] = heads.log_start_rate(of_cluster, cluster.name)
+    since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
+    rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
+    _set_forecasts(rows, own, start_rate[own], plan.elapsed_ms + mean_distance_ms(rows.windows)[own])
+    rows.unread_offset[own] = rows.committed_offset[own]
     return bucket
 
 
-def _set_unread_since(rows: Rows, own: Ints, is_same: Bools, heads: RowHeads, cluster: str) -> None:
-    """Look up the offsets that are new, and those of which only a bound is known."""
-    lag, method = rows.current_lag[own], rows.behind_method[own]
-    _set(rows, own[lag == 0], UNKNOWN, UNKNOWN, TimeLagMethod.CAUGHT_UP)
-    _set(rows, own[lag == UNKNOWN], UNKNOWN, UNKNOWN, TimeLagMethod.UNKNOWN)
-    is_exact = (method != TimeLagMethod.UNKNOWN) & (method != TimeLagMethod.AT_LEAST)
-    is_exact &= method != TimeLagMethod.CAUGHT_UP
-    wanted = np.flatnonzero((lag > 0) & ~(is_same & is_exact))
-    found = heads.unread_since(own[wanted], cluster, rows.committed_offset[own[wanted]])
+def _is_looked_up(rows: Rows, own: Ints) -> Bools:
+    """Which rows have an offset that is new, or of which only a bound is known."""
+    is_wanted = np.zeros(len(rows), dtype=np.bool_)
+    is_same = rows.unread_offset[own] == rows.committed_offset[own]
+    is_exact = np.isin(rows.behind_method[own], _KEPT)
+    is_wanted[own] = (rows.current_lag[own] > 0) & ~(is_same & is_exact)
+    return is_wanted
+
+
+def _look_up(rows: Rows, wanted: Ints, heads: RowHeads, cluster: str) -> None:
+    """Look up when the head passed the committed offsets of some rows of a cluster."""
+    found = heads.unread_since(wanted, cluster, rows.committed_offset[wanted])
     # A bound that was known before the history forgot it still holds.
-    had_bound = is_same[wanted] & (method[wanted] == TimeLagMethod.AT_LEAST)
-    before_ms = rows.unread_since_ms[own[wanted]]
-    stands = had_bound & (found.method != TimeLagMethod.HEAD_HISTORY)
-    stands &= (found.method == TimeLagMethod.UNKNOWN) | (before_ms < found.since_ms)
-    changed = own[wanted[~stands]]
-    _set(rows, changed, found.since_ms[~stands], found.error_ms[~stands], found.method[~stands])
+    is_same = rows.unread_offset[wanted] == rows.committed_offset[wanted]
+    stands = is_same & (rows.behind_method[wanted] == TimeLagMethod.AT_LEAST)
+    stands &= np.isin(found.method, (TimeLagMethod.UNKNOWN, TimeLagMethod.AT_LEAST))
+    stands &= (found.method == TimeLagMethod.UNKNOWN) | (rows.unread_since_ms[wanted] < found.since_ms)
+    _set(rows, wanted[~stands], found.since_ms[~stands], found.error_ms[~stands], found.method[~stands])
 
 
 def _set(rows: Rows, own: Ints, since_ms: Ints | int, error_ms: Ints | int, method: SmallInts | TimeLagMethod) -> None:
     rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own] = since_ms, error_ms, method
 
 
-def _set_forecasts(rows: Rows, own: Ints, heads: RowHeads, cluster: str, distance_ms: Ints) -> None:
+def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats, distance_ms: Ints) -> None:
     """Set when each partition is caught up, and when it loses data, at present rates.
 
     What is produced between two commits and two samples, so long apart, is unread even if a group keeps up.
@@ -67,6 +77,6 @@ def _set_forecasts(rows: Rows, own: Ints, heads: RowHeads, cluster: str, distanc
     distance = np.where((lag > 0) & (lag <= 2 * distance_ms / 1000 * np.maximum(rows.produced_1m[own], 0)), 0, lag)
     low_s, high_s = catch_up_seconds(distance, gains, is_measured | (distance == 0))
     rows.catch_up_low_s[own], rows.catch_up_high_s[own] = low_s, high_s
-    gain = heads.log_start_rate(own, cluster) - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)
+    gain = start_rate - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)
     rows.retention_left_s[own] = retention_left_seconds(committed, log_start, lag, gain)
     rows.lost[own] = lost_messages(committed, log_start)

@@ -15,17 +15,17 @@ def update_heads(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket:
     """
     rows, heads = bucket.rows, inputs.row_heads(bucket)
     bucket.heads = heads
-    for index, cluster in enumerate(inputs.plan.clusters):
-        own = bucket.rows_of(index)
-        if own.size == 0 or not cluster.is_judged:
-            continue
-        head, head_ms = heads.newest(own)
-        log_start, _ = heads.newest(own, "log_start")
-        is_known = head != UNKNOWN
-        _update_rates(rows, own[is_known], head[is_known], head_ms[is_known])
-        rows.head[own[is_known]], rows.head_ms[own[is_known]] = head[is_known], head_ms[is_known]
-        is_known = log_start != UNKNOWN
-        rows.log_start[own[is_known]] = log_start[is_known]
+    is_judged = np.array([cluster.is_judged for cluster in inputs.plan.clusters], dtype=np.bool_)
+    own = np.flatnonzero(is_judged[rows.cluster])
+    if own.size == 0:
+        return bucket
+    head, head_ms = heads.newest(own)
+    log_start, _ = heads.newest(own, "log_start")
+    is_known = head != UNKNOWN
+    _update_rates(rows, own[is_known], head[is_known], head_ms[is_known])
+    rows.head[own[is_known]], rows.head_ms[own[is_known]] = head[is_known], head_ms[is_known]
+    is_known = log_start != UNKNOWN
+    rows.log_start[own[is_known]] = log_start[is_known]
     return bucket
 
 
