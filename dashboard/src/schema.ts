@@ -88,6 +88,8 @@ export interface ClusterSummary {
   hidden_topics?: number
   /** Which right Warren lacks on the hidden topics */
   missing_right?: string | null
+  /** Offsets topics that do not exist, as before the first commit */
+  absent_offsets_topics?: string[]
   /** Number of groups that cannot be judged */
   unknown_groups?: number
   /** Offsets partitions that cannot be read up to their end */

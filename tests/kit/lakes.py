@@ -122,10 +122,10 @@ def minutes(lake: Lake, count: int, start_ms: int | None = None) -> list[int]:
     return [first + MINUTE * number for number in range(count)]
 
 
-def read_to_the_end(bootstrap: str) -> dict[str, ClusterState]:
+def read_to_the_end(bootstrap: str, topic_id: str = "id") -> dict[str, ClusterState]:
     """Clusters of which one has been read as far as it goes."""
     ends: dict[int, int] = {}
     for record in read_topic(bootstrap, _OFFSETS):
         ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
     positions = {partition: Position(end, end, end, end) for partition, end in ends.items()}
-    return {"one": cluster_state(sources={_OFFSETS: Source("id", positions)}), "two": cluster_state()}
+    return {"one": cluster_state(sources={_OFFSETS: Source(topic_id, positions)}), "two": cluster_state()}

@@ -1,4 +1,4 @@
-"""Brokers of earlier releases of Kafka, back to 0.10.2, on the Java of today."""
+"""Brokers of earlier releases of Kafka, back to 0.9, on the Java of today."""
 
 import contextlib
 import json
@@ -9,6 +9,7 @@ from typing import Self
 
 from kazoo.client import KazooClient
 
+from tests.kit.warrens import wait_for
 from tests.kit.zookeeper import ZooKeeperServer
 from warren.demo.broker import Kafka
 from warren.demo.child_process import ChildProcess
@@ -34,13 +35,18 @@ def _jars(version: str, scala: str, *others: str) -> Jars:
 # Java 17 lacks a package that Java 8 had, and old brokers take its version number for an error.
 _JAXB = "javax.xml.bind:jaxb-api:2.3.1"
 _BROKERS: Mapping[str, Jars] = {
+    "0.9.0": _jars("0.9.0.1", "2.11", _JAXB),
+    "0.10.0": _jars("0.10.0.1", "2.11", _JAXB),
+    "0.10.1": _jars("0.10.1.1", "2.11", _JAXB),
     "0.10.2": _jars("0.10.2.2", "2.12", _JAXB),
     "0.11.0": _jars("0.11.0.3", "2.12", _JAXB),
     "1.1": _jars("1.1.1", "2.12", "org.slf4j:slf4j-log4j12:1.7.25"),
     "2.8": _jars("2.8.2", "2.13", "org.slf4j:slf4j-log4j12:1.7.36"),
     "3.9": _jars("3.9.1", "2.13", "org.slf4j:slf4j-simple:1.7.36"),
 }
-_WITH_ZOOKEEPER = ("0.10.2", "0.11.0", "1.1", "2.8")
+_FOR_JAVA_8 = ("0.9.0", "0.10.0", "0.10.1", "0.10.2", "0.11.0")
+_WITH_ZOOKEEPER = (*_FOR_JAVA_8, "1.1", "2.8")
+_WITHOUT_CLUSTER_ID = ("0.9.0", "0.10.0")
 VERSIONS = tuple(_BROKERS)
 
 
@@ -82,6 +88,10 @@ class OldKafka(Kafka):
             command += ["--consumer-property", f"{name}={value}"]
         return ChildProcess(command, self._directory / f"{group}.log")
 
+    def log_bytes(self, topic: str) -> int:
+        """The size of a topic on disk, which compaction reduces; no client is needed to learn it."""
+        return sum(path.stat().st_size for path in self._data.glob(f"{topic}-*/*.log"))
+
     def _name_cluster(self) -> None:
         client = KazooClient(self.zookeeper)
         client.start(30)
@@ -116,7 +126,7 @@ class OldKafka(Kafka):
         logging = self._directory / "log4j.properties"
         logging.write_text(_LOGGING)
         own = [f"-Dlog4j.configuration=file:{logging}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
-        if self.version in ("0.10.2", "0.11.0"):
+        if self.version in _FOR_JAVA_8:
             own.append("-Djava.specification.version=1.8")
         java = [str(java_home() / "bin" / "java"), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         return [*java, *own, *options, "-cp", os.pathsep.join(map(str, fetch_jars(_BROKERS[self.version])))]
@@ -128,3 +138,17 @@ class OldKafka(Kafka):
     def _launch(self) -> ChildProcess:
         command = [*self._java(f"-Xmx{self.memory}", *self.java_options), "kafka.Kafka", str(self._properties)]
         return ChildProcess(command, self.log, leftovers=self._directory if self.dir is None else None)
+
+    def _await_ready(self, process: ChildProcess) -> None:
+        if self.version not in _WITHOUT_CLUSTER_ID:
+            super()._await_ready(process)
+            return
+        # No client of today tells such a broker from another: ask ZooKeeper, which knows when it is there.
+        assert self._zookeeper is not None
+        client = KazooClient(self._zookeeper.address)
+        client.start(30)
+        try:
+            wait_for(lambda: client.exists(f"/brokers/ids/{self.node_id}"), f"Kafka {self.version} is ready", 90)
+        finally:
+            client.stop()
+            client.close()

@@ -38,3 +38,18 @@ def test_an_error_of_an_ensemble_is_logged_too(tmp_path: Path, caplog: pytest.Lo
         "a, consumer zk is unknown: it cannot be reached",
         "a, consumer zk answers again",
     ]
+
+
+def test_an_offsets_topic_that_does_not_exist_is_logged_once_until_it_does(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def having(*absent: str) -> Manifest:
+        return manifest(plan(tmp_path), clusters={"a": cluster_state(absent_offsets_topics=absent)})
+
+    with caplog.at_level(logging.INFO, "warren.pipeline.cluster_errors"):
+        for before, after in itertools.pairwise([having(), having("offsets"), having("offsets"), having()]):
+            log_cluster_errors(before, after)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a: its offsets topic offsets does not exist: waiting for the first commit",
+        "a: its offsets topic offsets exists now",
+    ]

@@ -77,6 +77,12 @@ function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
         </p>
       ) : null}
       {!cluster.unknown_since && cluster.missing_right && <p class="trouble">{cluster.missing_right}</p>}
+      {!cluster.unknown_since && cluster.absent_offsets_topics?.length ? (
+        <p class="mild">
+          Its offsets topic <bdi>{cluster.absent_offsets_topics.join(", ")}</bdi> does not exist: waiting for the
+          first commit
+        </p>
+      ) : null}
       {(cluster.zookeeper ?? [])
         .filter((section) => section.error_message)
         .map((section) => (

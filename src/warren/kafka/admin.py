@@ -18,6 +18,7 @@ from warren.config.kafka import Connection
 from warren.domain.arrays import Codes, Ints
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError, SecretError
+from warren.kafka.broker_versions import BrokerVersions, ask_versions
 from warren.kafka.error_callback import ErrorCallback
 from warren.kafka.options import to_librdkafka
 
@@ -117,12 +118,17 @@ class Admin:
     """Asks one cluster; raises ClusterError when the cluster as a whole does not answer or refuses."""
 
     def __init__(self, client_config: Mapping[str, Any]) -> None:
+        self._options = client_config
         self._errors = ErrorCallback(client_config)
         settings: dict[str, Any] = {**_DEFAULTS, **client_config, "error_cb": self._errors}
         try:
             self._client = _Client(settings)
         except KafkaException as e:
             raise ClusterError(e.args[0].str()) from e
+
+    def ask_versions(self) -> BrokerVersions | None:
+        """What the brokers understand, as one of them tells; None if none does."""
+        return ask_versions(self._options, str(self._options["bootstrap.servers"]).split(","))
 
     def topic_names(self, deadline: float) -> list[str]:
         """The names of all topics, including internal topics."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from warren.kafka.client_errors import explain, server_in
+from warren.kafka.broker_versions import ask_versions
+from warren.kafka.client_errors import CLOSED, explain, server_in
 from warren.kafka.tls_probe import find_tls_error
 
 _PROBED = re.compile(
@@ -32,12 +33,15 @@ class ErrorCallback:
             self.newest = error.str()
 
     def explained(self) -> str | None:
-        """What the newest error means, if it is about TLS, credentials or rights."""
+        """What the newest error means, if it is about TLS, credentials, rights or the broker's version."""
         if sentence := explain(self.newest):
             return sentence
         # That some certificate is wrong, or that the broker closes the connection, is all that librdkafka tells.
         if _PROBED.search(self.newest):
             server = server_in(self.newest) or str(self._options["bootstrap.servers"]).partition(",")[0]
             found = find_tls_error(self._options, server)
+            versions = ask_versions(self._options, [server]) if found == CLOSED else None
+            if versions is not None and versions.too_old:
+                return versions.too_old
             return f"{server}: {found}" if found else None
         return None

@@ -27,9 +27,8 @@ def find_tls_error(options: Mapping[str, Any], server: str) -> str | None:
 
 def _probe(options: Mapping[str, Any], server: str) -> str | None:
     wants_tls = "SSL" in options.get("security.protocol", "")
-    verifies = wants_tls and options.get("enable.ssl.certificate.verification") != "false"
     try:
-        handshake(server, _context(options if verifies else None))
+        handshake(server, tls_context(options) if wants_tls else unverified())
     except ssl.SSLCertVerificationError as error:
         is_of_host = error.verify_code in _HOST_MISMATCHES
         return EXPIRED if error.verify_code == _EXPIRED else WRONG_HOST if is_of_host else UNTRUSTED
@@ -53,15 +52,16 @@ def handshake(server: str, context: ssl.SSLContext) -> str:
 
 def unverified() -> ssl.SSLContext:
     """What connects to every server."""
-    return _context(None)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
-def _context(options: Mapping[str, Any] | None) -> ssl.SSLContext:
-    if options is None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context
+def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext:
+    """What verifies brokers as librdkafka does with these options."""
+    if options.get("enable.ssl.certificate.verification") == "false":
+        return unverified()
     context = ssl.create_default_context(cadata=options.get("ssl.ca.pem"))
     context.check_hostname = options.get("ssl.endpoint.identification.algorithm") != "none"
     return context

@@ -22,6 +22,11 @@ def log_cluster_errors(before: Manifest, after: Manifest) -> None:
             log.error("%s: the lag of some topics is unknown: %s", name, missing)
         elif missing is None and former is not None:
             log.info("%s: all of its topics can be seen again", name)
+        absent, were_absent = cluster.absent_offsets_topics, state_of(before, name).absent_offsets_topics
+        for topic in sorted({*absent} - {*were_absent}):
+            log.warning("%s: its offsets topic %s does not exist: waiting for the first commit", name, topic)
+        for topic in sorted({*were_absent} - {*absent} if cluster.error is None else ()):
+            log.info("%s: its offsets topic %s exists now", name, topic)
 
 
 def _errors(manifest: Manifest) -> dict[str, str | None]:

@@ -96,6 +96,7 @@ def cluster_state(
         implausible_commits=before.implausible_commits + implausible,
         hidden_topics=len(sample.hidden_topics),
         missing_right=missing_right("Describe", sample.hidden_topics) if sample.hidden_topics else None,
+        absent_offsets_topics=tuple(read.topic for read in reads if read.topic in sample.absent_topics),
     )
 
 

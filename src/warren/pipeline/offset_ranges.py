@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from warren.domain.offsets_logs import RECONNECT_MS
+from warren.domain.topic_ids import is_another_topic
 from warren.kafka.samples import PartitionEnds
 from warren.snapshot.manifest import Position, Source
 from warren.sources.offsets_topic import OffsetRange
@@ -57,7 +58,7 @@ def plan_topic_read(
     `last_sampled_ms` is the time of the last sample; `was_unavailable` says that the cluster has not answered since.
     """
     warnings: list[str] = []
-    is_another_log = before is not None and bool(topic_id) and before.topic_id not in ("", topic_id)
+    is_another_log = before is not None and bool(topic_id) and is_another_topic(before.topic_id, topic_id)
     if is_another_log:
         warnings.append(f"{cluster}/{topic} was deleted and created again: its windows start over")
     known = before.positions if before else {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+from msgspec import structs
 
 from warren.clock import ClockReading
 from warren.config import Config, Consumer
@@ -11,6 +12,7 @@ from warren.config.kafka import ZooKeeperConsumer
 from warren.domain.matching import GroupFilter
 from warren.domain.offsets_logs import NO_LOG, OffsetsLog, offsets_log_id, zookeeper_log_id
 from warren.domain.rules import Limits
+from warren.domain.topic_ids import own_id
 from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.head_files import changed_topics
 from warren.pipeline.next_manifest import skew_of, state_of
@@ -56,7 +58,7 @@ class Planner:
         for index, (cluster, topic) in enumerate(topics):
             if cluster in restarted:
                 again = self._read(before, answered[cluster], topic, now_ms, is_restart=True)
-                reads[index] = replace(again, warnings=reads[index].warnings, is_another_log=True)
+                reads[index] = _started_over(reads[index], again, now_ms)
         return reads
 
     def _read(
@@ -197,6 +199,13 @@ class Planner:
 
 def _filter(consumer: Consumer | ZooKeeperConsumer) -> GroupFilter:
     return GroupFilter(consumer.group_allowlist, consumer.group_denylist)
+
+
+def _started_over(read: TopicRead, again: TopicRead, now_ms: int) -> TopicRead:
+    """A read from the start; a new log of brokers without ids gets one, by which a lake tells the two apart."""
+    topic_id = again.after.topic_id or (own_id(now_ms) if read.is_another_log else read.after.topic_id)
+    after = structs.replace(again.after, topic_id=topic_id)
+    return replace(again, after=after, warnings=read.warnings, is_another_log=True)
 
 
 def to_logs(read: TopicRead, before: ClusterState, now_ms: int) -> list[OffsetsLog]:

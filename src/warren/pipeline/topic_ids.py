@@ -11,10 +11,9 @@ import numpy as np
 
 from warren.domain.arrays import Ints
 from warren.domain.lag import SHORT_LAG
+from warren.domain.topic_ids import is_another_topic, is_own_id, own_id, own_id_ms
 from warren.domain.windows import UNKNOWN
 from warren.kafka.samples import ClusterSample, Topic
-
-_OWN = "~"
 
 
 @dataclass(slots=True)
@@ -32,14 +31,14 @@ class TopicIds:
         topics = []
         for topic, heads in _heads_of_topics(sample.topics, sample.heads):
             before, seen_at_ms = last.get(topic.name, (heads, 0))
-            own_id = f"{_OWN}{seen_at_ms}" if _has_fallen(before, heads) else ids.get(topic.name, _OWN)
-            topics.append(replace(topic, id=topic.id or own_id))
+            new_id = own_id(seen_at_ms) if _has_fallen(before, heads) else ids.get(topic.name, own_id())
+            topics.append(replace(topic, id=topic.id or new_id))
         return replace(sample, topics=tuple(topics))
 
     def remember(self, cluster: str, topics: Sequence[Topic], heads: Ints, sampled_at_ms: int) -> None:
         """Remember the heads of a sample that is published."""
         before = self._last.pop(cluster, {})
-        own = [(topic, now) for topic, now in _heads_of_topics(topics, heads) if topic.id.startswith(_OWN)]
+        own = [(topic, now) for topic, now in _heads_of_topics(topics, heads) if is_own_id(topic.id)]
         if own:
             self._last[cluster] = {topic.name: _merge(before.get(topic.name), now, sampled_at_ms) for topic, now in own}
 
@@ -56,12 +55,12 @@ def _merge(last: tuple[Ints, int] | None, now: Ints, now_ms: int) -> tuple[Ints,
 
 def is_another(before: Topic, now: Topic) -> bool:
     """Whether these are two topics of one name, and not one whose brokers have ids only since an upgrade."""
-    return before.id != now.id and before.id.startswith(_OWN) == now.id.startswith(_OWN)
+    return is_another_topic(before.id, now.id)
 
 
 def last_seen_ms(topic: Topic) -> int | None:
     """When the topic was seen last that had the same name before; None if the brokers tell topics apart themselves."""
-    return int(topic.id.removeprefix(_OWN) or 0) if topic.id.startswith(_OWN) else None
+    return own_id_ms(topic.id) if is_own_id(topic.id) else None
 
 
 def _has_fallen(before: Ints, now: Ints) -> bool:

@@ -140,6 +140,8 @@ class ClusterState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The right that it lacks on them, in one sentence."""
     zookeeper: Mapping[str, ZooKeeperSource] = {}
     """The consumer sections that commit to ZooKeeper, by name."""
+    absent_offsets_topics: tuple[str, ...] = ()
+    """Its offsets topics that do not exist, as that of a new cluster before the first commit."""
 
     @property
     def is_judged(self) -> bool:

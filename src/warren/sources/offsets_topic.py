@@ -10,7 +10,8 @@ from pyspark.sql import functions as f
 
 from warren.config import Config, Consumer
 from warren.config.kafka import Connection
-from warren.kafka.options import to_spark_options
+from warren.kafka.broker_versions import ask_versions
+from warren.kafka.options import to_librdkafka, to_spark_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,12 @@ def read_commits(
     topic: str,
     ranges: Mapping[int, OffsetRange],
     extra_columns: Sequence[str] = (),
+    *,
+    has_transactions: bool = True,
 ) -> DataFrame:
     """The records of an offsets topic in some ranges; `source` is a constant column that tells several topics apart."""
-    reader = spark.read.format("kafka").options(**reader_options(cluster, topic, connection))
+    options = reader_options(cluster, topic, connection, has_transactions=has_transactions)
+    reader = spark.read.format("kafka").options(**options)
     return (
         reader.option("assign", json.dumps({topic: sorted(ranges)}))
         .option("startingOffsets", json.dumps({topic: {str(p): s.start for p, s in ranges.items()}}))
@@ -49,6 +53,12 @@ def reader_options(
     if not has_transactions:
         options["kafka.isolation.level"] = "read_uncommitted"
     return {**_READ, "kafka.group.id": _reader_groups.group_of(cluster, topic, options), **options}
+
+
+def has_transactions(connection: Connection) -> bool:
+    """Whether brokers know transactions, as those since Kafka 0.11; asks one of them, and is true if none tells."""
+    versions = ask_versions(to_librdkafka(connection), connection.servers)
+    return versions is None or versions.has_transactions
 
 
 class ReaderGroups:

@@ -167,6 +167,9 @@ class ClusterSummary(Struct, rename=_CLUSTER_NAMES | _STATE_NAMES):
     missing_right: Annotated[
         str | UnsetType | None, Meta(description="Which right Warren lacks on the hidden topics")
     ] = UNSET
+    absent_offsets_topics: Annotated[
+        tuple[str, ...] | UnsetType, Meta(description="Offsets topics that do not exist, as before the first commit")
+    ] = UNSET
     unknown_groups: Annotated[int | UnsetType, Meta(description="Number of groups that cannot be judged")] = UNSET
     unread: Annotated[
         list[UnreadPartition] | UnsetType, Meta(description="Offsets partitions that cannot be read up to their end")

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from warren.sinks.lake.progress import (
@@ -35,6 +36,25 @@ def test_what_was_committed_between_two_samples(
     after: list[SourcePosition], ranges: list[tuple[int, int, int]]
 ) -> None:
     assert list(ranges_between(BEFORE, after)) == [CommitRange("one", "offsets", *each) for each in ranges]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "start"),
+    [("", "", 10), ("", "id", 10), ("~5", "id", 10), ("id", "", 10), ("", "~5", None), ("~5", "~9", None)],
+    ids=["no ids", "upgraded", "created again, upgraded", "downgraded", "created again", "created again twice"],
+)
+def test_over_an_upgrade_of_brokers_to_ids_no_commit_is_lost_or_written_twice(
+    was: str, now: str, start: int | None
+) -> None:
+    """Brokers have ids of topics since Kafka 2.8; the first id of a topic does not make it another one."""
+    before, after = SourcePosition("one", "offsets", was, 0, 10), SourcePosition("one", "offsets", now, 0, 15)
+    ranges = list(ranges_between([before], [after]))
+    assert ranges == ([] if start is None else [CommitRange("one", "offsets", 0, start, 15)])
+    positions = furthest([before], [after])
+    assert positions == (after,)
+    assert list(ranges_between(positions, [after])) == []
+    behind = msgspec.structs.replace(after, next_offset=12)
+    assert furthest(positions, [behind]) == (after,), "an earlier snapshot writes nothing twice"
 
 
 def test_progress_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from warren.kafka.records.commits import RecordKind, decode_commits, decode_keys
 from warren.kafka.records.rejects import Reject
 from warren.sinks.filters import matches_filters
 from warren.sinks.lake.progress import CommitRange
-from warren.sources.offsets_topic import OffsetRange, offsets_topics, read_commits
+from warren.sources.offsets_topic import OffsetRange, has_transactions, offsets_topics, read_commits
 
 _COMMITS = pa.schema(
     [
@@ -77,8 +77,8 @@ def commits(
         }
         if offsets:
             assert source.connection is not None
-            topic = (source.cluster, source.connection, source.topic)
-            scans.append(read_commits(spark, index, *topic, offsets, ("timestamp",)))
+            topic, is_new = (source.cluster, source.connection, source.topic), has_transactions(source.connection)
+            scans.append(read_commits(spark, index, *topic, offsets, ("timestamp",), has_transactions=is_new))
     if not scans:
         return None
     public = [replace(source, connection=None) for source in sources]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from warren.domain.topic_ids import is_another_topic
 from warren.durable import replace_file
 from warren.sinks.lake.spool import Sample, SourcePosition
 
@@ -54,32 +55,43 @@ class Progress(msgspec.Struct, frozen=True, rename={"positions": "places"}):
         return Progress(self.owner, None, self.job.intervals, furthest(self.positions, self.job.positions))
 
 
-def _key(position: SourcePosition) -> tuple[str, str, str, int]:
-    return position.cluster, position.topic, position.topic_id, position.partition
-
-
 def furthest(before: Iterable[SourcePosition], after: Iterable[SourcePosition]) -> tuple[SourcePosition, ...]:
     """The highest position of each partition, without those of topics that were created anew."""
-    highest = {_key(position): position for position in after}
-    topic_ids = {(position.cluster, position.topic): position.topic_id for position in highest.values()}
+    highest = {_partition(position): position for position in after}
+    topic_ids = _topic_ids(highest.values())
     for position in before:
-        is_same_topic = topic_ids.get((position.cluster, position.topic), position.topic_id) == position.topic_id
-        newer = highest.get(_key(position))
-        if is_same_topic and (newer is None or newer.next_offset < position.next_offset):
-            highest[_key(position)] = position
+        topic_id = topic_ids.get(_topic(position), position.topic_id)
+        newer = highest.get(_partition(position))
+        is_higher = newer is None or newer.next_offset < position.next_offset
+        if is_higher and not is_another_topic(position.topic_id, topic_id):
+            highest[_partition(position)] = msgspec.structs.replace(position, topic_id=topic_id)
     return tuple(sorted(highest.values()))
 
 
 def ranges_between(before: Iterable[SourcePosition], after: Iterable[SourcePosition]) -> Iterable[CommitRange]:
     """The records between two samples; a source that is new begins at its position in the second."""
-    starts = {_key(position): position.next_offset for position in before}
-    sources = {key[:3] for key in starts}
+    starts = {_partition(position): position for position in before}
+    topic_ids = _topic_ids(starts.values())
     for position in after:
-        # A partition that was added to a known source is read from its start.
-        is_added = _key(position)[:3] in sources
-        start = starts.get(_key(position), 0 if is_added else position.next_offset)
-        if start < position.next_offset:
-            yield CommitRange(position.cluster, position.topic, position.partition, start, position.next_offset)
+        was = topic_ids.get(_topic(position))
+        if was is not None and not is_another_topic(was, position.topic_id):
+            # A partition that was added to a known source is read from its start.
+            known = starts.get(_partition(position))
+            start = known.next_offset if known else 0
+            if start < position.next_offset:
+                yield CommitRange(position.cluster, position.topic, position.partition, start, position.next_offset)
+
+
+def _topic_ids(positions: Iterable[SourcePosition]) -> dict[tuple[str, str], str]:
+    return {_topic(position): position.topic_id for position in positions}
+
+
+def _topic(position: SourcePosition) -> tuple[str, str]:
+    return position.cluster, position.topic
+
+
+def _partition(position: SourcePosition) -> tuple[str, str, int]:
+    return position.cluster, position.topic, position.partition
 
 
 def read_progress(folder: Path) -> Progress:
