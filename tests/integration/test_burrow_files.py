@@ -23,6 +23,7 @@ from warren.demo.workload.consuming_groups import Healthy
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
+from warren.snapshot.schemas import RATES
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -212,10 +213,11 @@ NUMBERS = {
     "burrow_group": {"timestamp", "status_code", "offset", "lag", "total_lag", "partition_count"},
 }
 """Telegraf's fields; status is a text."""
+TIME_LAG = {"seconds_behind", "catch_up_seconds", "falling_behind", "retention_left_seconds", "lost_messages"}
 BEYOND_TELEGRAF = {
     "burrow_topic": set[str](),
-    "burrow_partition": {"burrow_code", "reason", "owner", "client_id"},
-    "burrow_group": {"burrow_code", "total_offset"},
+    "burrow_partition": {"burrow_code", "reason", "owner", "client_id", *TIME_LAG},
+    "burrow_group": {"burrow_code", "total_offset", *TIME_LAG, *RATES},
 }
 
 
