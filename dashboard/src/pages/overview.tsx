@@ -79,8 +79,8 @@ function ClusterTile({ cluster }: { cluster: ClusterSummary }) {
       {!cluster.unknown_since && cluster.missing_right && <p class="trouble">{cluster.missing_right}</p>}
       {!cluster.unknown_since && cluster.absent_offsets_topics?.length ? (
         <p class="mild">
-          Its offsets topic <bdi>{cluster.absent_offsets_topics.join(", ")}</bdi> does not exist: waiting for the
-          first commit
+          Its offsets topic <bdi>{cluster.absent_offsets_topics.join(", ")}</bdi> does not exist: waiting for the first
+          commit
         </p>
       ) : null}
       {(cluster.zookeeper ?? [])
