@@ -3,7 +3,20 @@
 import subprocess
 import sys
 
-ALL = ("catch_up", "cycle", "clusters", "heads", "serve", "page", "notify", "sinks", "lake", "rules", "zookeeper")
+ALL = (
+    "catch_up",
+    "cycle",
+    "clusters",
+    "heads",
+    "serve",
+    "page",
+    "notify",
+    "sinks",
+    "lake",
+    "rules",
+    "zookeeper",
+    "znode_to_verdict",
+)
 
 
 def main() -> int:
