@@ -30,7 +30,6 @@ def run(
     head: Callable[[int], int],
     committed: Callable[[int], int | None],
     trigger_ms: int = TRIGGER,
-    elapsed_ms: int = 0,
 ) -> list[Row]:
     """Cycles in which the head and the commit of each trigger are given; the partition as each cycle judged it."""
     rows = []
@@ -38,7 +37,7 @@ def run(
         now, offset = NOW + n * trigger_ms, committed(n)
         cycles.sample(now, {"local": {"t": [head(n)]}})
         commits = [] if offset is None else [Commit("g", "t", 0, offset, now - 100, n + 1)]
-        rows.append(cycles.cycle(now, commits, elapsed_ms=elapsed_ms)[KEY])
+        rows.append(cycles.cycle(now, commits)[KEY])
     return rows
 
 
@@ -78,7 +77,7 @@ def test_time_lag_of_a_stopped_group_grows_second_by_second_and_is_looked_up_onc
 
 def test_a_group_that_keeps_up_is_not_falling_behind(cycles: Rehearsal) -> None:
     # What was produced since its last commit is unread in every sample.
-    rows = run(cycles, range(12), lambda n: 10_000 + 1_000 * n, lambda n: 9_990 + 1_000 * n, elapsed_ms=TRIGGER)
+    rows = run(cycles, range(12), lambda n: 10_000 + 1_000 * n, lambda n: 9_990 + 1_000 * n)
     assert {(row["catch_up_low_s"], row["catch_up_high_s"]) for row in rows[4:]} == {(0.0, 0.0)}
 
 

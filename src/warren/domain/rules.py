@@ -53,7 +53,8 @@ class Evidence:
     """What is known of n partitions beside their windows; unknown numbers are UNKNOWN.
 
     `recent_head` is the lowest head of the recent past, `is_recent_complete` whether the samples cover all of that
-    past. `trend_floor` is the lag at which the present rise started, `elapsed_ms` the time since it was determined.
+    past, and a single commit is older than it. `trend_floor` is the lag at which the present rise started, `elapsed_ms`
+    the time since it was determined.
     `is_tail_verified` says that the current lag holds no transaction markers.
     """
 

@@ -136,6 +136,7 @@ def thin_history(history: Sequence[HeadSample], now_ms: int) -> tuple[HeadSample
         own[index]
         for own in by_clusters.values()
         for index in keep_samples([sample.taken_at_ms for sample in own], now_ms)
+        if not own[index].by_record_time or now_ms - own[index].taken_at_ms <= HISTORY_MS
     ]
     return tuple(sorted(kept, key=lambda sample: sample.taken_at_ms)) if len(by_clusters) > 1 else tuple(kept)
 

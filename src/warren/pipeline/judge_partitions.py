@@ -40,7 +40,11 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         logs, log = cluster.offsets_logs(), rows.offsets_log[own]
         bucket.unknown_since_ms[own] = logs.unknown_since(log)
         observed_ms[own] = logs.observed_until(log, rows.windows.time_ms[own, -1], plan.now_ms)
-        recent_head[own], is_recent_complete[own] = heads.recent(own, cluster.name, plan.now_ms - cluster.recent_ms)
+        recent_ms = plan.now_ms - cluster.recent_ms
+        recent_head[own], is_complete = heads.recent(own, cluster.name, recent_ms)
+        # A group that has committed once, lately, may be a new one: there is no telling how often it commits.
+        is_new = (rows.windows.count[own] == 1) & (rows.windows.time_ms[own, -1] > recent_ms)
+        is_recent_complete[own] = is_complete & ~is_new
     is_judged &= bucket.unknown_since_ms == UNKNOWN
     judged = np.flatnonzero(is_judged)
     windows = rows.windows if judged.size == len(rows) else take_rows(rows.windows, judged)

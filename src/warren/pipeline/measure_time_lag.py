@@ -10,6 +10,9 @@ from warren.pipeline.head_history import RowHeads
 from warren.pipeline.record_times import set_record_times
 from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
 
+KEEPS_UP_SHARE, KEEPS_UP_S = 1.5, 2.0
+"""A group keeps up if its lag is at most what is produced in so much of the time between its commits, and so long."""
+
 _KEPT = (TimeLagMethod.HEAD_HISTORY, TimeLagMethod.APPEND_TIME, TimeLagMethod.RECORD_TIME)
 """What is known by these methods is looked up once per offset."""
 
@@ -36,7 +39,7 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         start_rate[of_cluster] = heads.log_start_rate(of_cluster, cluster.name)
     since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
     rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
-    _set_forecasts(rows, own, start_rate[own], plan.elapsed_ms + mean_distance_ms(rows.windows)[own])
+    _set_forecasts(rows, own, start_rate[own])
     rows.unread_offset[own] = rows.committed_offset[own]
     return bucket
 
@@ -65,16 +68,15 @@ def _set(rows: Rows, own: Ints, since_ms: Ints | int, error_ms: Ints | int, meth
     rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own] = since_ms, error_ms, method
 
 
-def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats, distance_ms: Ints) -> None:
-    """Set when each partition is caught up, and when it loses data, at present rates.
-
-    What is produced between two commits and two samples, so long apart, is unread even if a group keeps up.
-    """
+def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats) -> None:
+    """Set when each partition is caught up, and when it loses data, at present rates."""
     lag, committed, log_start = rows.current_lag[own], rows.committed_offset[own], rows.log_start[own]
     consumed = {ending: getattr(rows, f"consumed_{ending}")[own].astype(np.float64) for ending in SPANS_MS}
     gains = np.array([consumed[ending] - getattr(rows, f"produced_{ending}")[own] for ending in SPANS_MS])
     is_measured = (rows.rates_since_ms[own] != UNKNOWN) & (rows.head_ms[own] - rows.rates_since_ms[own] >= MIN_AGE_MS)
-    distance = np.where((lag > 0) & (lag <= 2 * distance_ms / 1000 * np.maximum(rows.produced_1m[own], 0)), 0, lag)
+    # What is produced between two commits, and until it is read, is unread even if a group keeps up.
+    ordinary_s = KEEPS_UP_SHARE * mean_distance_ms(rows.windows)[own] / 1000 + KEEPS_UP_S
+    distance = np.where((lag > 0) & (lag <= ordinary_s * np.maximum(rows.produced_1m[own], 0)), 0, lag)
     low_s, high_s = catch_up_seconds(distance, gains, is_measured | (distance == 0))
     rows.catch_up_low_s[own], rows.catch_up_high_s[own] = low_s, high_s
     gain = start_rate - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)
