@@ -41,6 +41,7 @@ BEHIND = {**CAUGHT_UP, "seconds_behind": 2460.0, "behind_method": TimeLagMethod.
             {**BEHIND, "behind_method": TimeLagMethod.AT_LEAST, "catch_up_low_s": -1.0, "retention_left_s": 10_800.0},
             "at least 41 min behind, loses data in 3 h",
         ),
+        (BEHIND, "41 min behind"),
         ({**CAUGHT_UP, "lost": 1234}, "1,234 messages lost"),
     ],
 )

@@ -77,7 +77,7 @@ def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats) -> None:
     # What is produced between two commits, and until it is read, is unread even if a group keeps up.
     ordinary_s = KEEPS_UP_SHARE * mean_distance_ms(rows.windows)[own] / 1000 + KEEPS_UP_S
     distance = np.where((lag > 0) & (lag <= ordinary_s * np.maximum(rows.produced_1m[own], 0)), 0, lag)
-    low_s, high_s = catch_up_seconds(distance, gains, is_measured | (distance == 0))
+    low_s, high_s = catch_up_seconds(distance, gains, is_measured | (lag == 0))
     rows.catch_up_low_s[own], rows.catch_up_high_s[own] = low_s, high_s
     gain = start_rate - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)
     rows.retention_left_s[own] = retention_left_seconds(committed, log_start, lag, gain)

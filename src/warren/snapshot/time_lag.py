@@ -162,10 +162,10 @@ def describe_seconds_behind(lag: TimeLag) -> str:
 
 
 def describe_catch_up(lag: TimeLag) -> str:
-    """When it is caught up, in words; empty if that is unknown."""
+    """When it is caught up, in words; empty if that is unknown, or if it keeps up."""
     if lag.is_falling_behind:
         return "not catching up"
-    if lag.catch_up_seconds is None:
+    if lag.catch_up_seconds is None or lag.catch_up_seconds_at_most == 0:
         return ""
     soonest = _duration(lag.catch_up_seconds)
     if lag.catch_up_seconds_at_most is None:
