@@ -1,4 +1,7 @@
-"""A client that asks as fast as it can: some connections, each with one request under way, in a process of its own."""
+"""A client that asks as fast as it can: some connections, each with one request under way, in a process of its own.
+
+One more connection asks for the health of the server a hundred times per second.
+"""
 
 import asyncio
 import json
@@ -15,16 +18,25 @@ import uvloop
 class Load:
     """What a run of requests came to; times in ms."""
 
+    answers: int
     rate: int
     p50: float
     p99: float
     slowest: float
     failed: int
     bytes_each: int
+    health_p99: float
+    health_slowest: float
+
+
+HEALTH_EVERY_S = 0.01
 
 
 class _Asker(asyncio.Protocol):
-    def __init__(self, paths: Sequence[bytes], until: float, done: "asyncio.Future[None]") -> None:
+    def __init__(
+        self, paths: Sequence[bytes], until: float, done: "asyncio.Future[None]", pause_s: float = 0.0
+    ) -> None:
+        self._pause_s = pause_s
         self._requests = [b"GET " + path + b" HTTP/1.1\r\nHost: load\r\n\r\n" for path in paths]
         self._until = until
         self._done = done
@@ -55,7 +67,9 @@ class _Asker(asyncio.Protocol):
         if self._missing == 0:
             now = time.perf_counter()
             self.times.append(now - self._began)
-            if now < self._until:
+            if now < self._until and self._pause_s:
+                asyncio.get_running_loop().call_later(self._pause_s, self._ask)
+            elif now < self._until:
                 self._ask()
             else:
                 self._transport.close()
@@ -73,21 +87,26 @@ async def run(port: int, paths: Sequence[bytes], seconds: float, connections: in
     until = time.perf_counter() + seconds
     askers = []
     dones = []
-    for _ in range(connections):
+    for number in range(connections + 1):
         done = loop.create_future()
-        asker = _Asker(paths, until, done)
+        is_load = number < connections
+        asker = _Asker(paths if is_load else [b"/burrow/admin"], until, done, 0.0 if is_load else HEALTH_EVERY_S)
         await loop.create_connection(lambda asker=asker: asker, "127.0.0.1", port)  # type: ignore[misc]
         askers.append(asker)
         dones.append(done)
     await asyncio.gather(*dones)
-    times = sorted(took for asker in askers for took in asker.times)
+    times = sorted(took for asker in askers[:-1] for took in asker.times)
+    health = sorted(askers[-1].times)
     return Load(
+        len(times),
         round(len(times) / seconds),
         round(times[len(times) // 2] * 1000, 2),
         round(times[int(len(times) * 0.99)] * 1000, 2),
         round(times[-1] * 1000, 1),
         sum(asker.failed for asker in askers),
         askers[0].size,
+        round(health[int(len(health) * 0.99)] * 1000, 2),
+        round(health[-1] * 1000, 1),
     )
 
 

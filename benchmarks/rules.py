@@ -13,7 +13,8 @@ import httpx
 import yaml
 
 from benchmarks.conditions import show
-from benchmarks.serve import FULL, Replay, Served
+from benchmarks.serve import FULL, Replay
+from benchmarks.served import ROOT, Served
 from benchmarks.snapshots import INTERVALS, record
 from tests.deploy.trouble import SHIPPED
 from tests.kit.prometheus import Prometheus, running_prometheus
@@ -38,11 +39,11 @@ def main() -> None:
         data.mkdir()
         place.mkdir()
         recorded = list(record(data, options.partitions, INTERVALS + FULL - 1, per_group=PER_GROUP))
-        Replay(Store(data), recorded, 10.0).start()
+        Replay(Store(data), recorded[-FULL:], 10.0).start()
         settings = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
         settings["rule_files"] = [str(SHIPPED / "rules" / options.rules)]
         del settings["alerting"]
-        with Served(data, is_cached=True) as served:
+        with Served(ROOT / "src", data, is_cached=True) as served:
             settings["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{served.port}"]
             (place / "prometheus.yml").write_text(yaml.safe_dump(settings))
             with running_prometheus(place / "prometheus.yml") as prometheus:

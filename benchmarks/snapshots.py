@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.load import PARTITIONS_PER_GROUP, group_name, topic_name
+from warren.domain.offsets_logs import NO_LOG
 from warren.domain.rules import Limits
 from warren.kafka.samples import ClusterSample, Topic
 from warren.pipeline.bucket_result import decode_result
@@ -116,6 +117,7 @@ def _owners(groups: int, per_group: int) -> pa.Table:
         "partition": partition,
         "owner": pa.array([f"/10.{m >> 16 & 255}.{m >> 8 & 255}.{m & 255}" for m in member.tolist()]),
         "client_id": pa.array([f"billing-{m}" for m in member.tolist()]),
+        "log": np.full(partition.size, NO_LOG, dtype=np.int32),
     }
     return pa.table(columns, schema=OWNERS)
 

@@ -1,4 +1,4 @@
-"""`[httpserver.NAME]`: addresses to listen on."""
+"""`[httpserver.NAME]` and `[metrics]`: addresses to listen on, and which metrics there are."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import pytest
 
 from tests.config.written import SMALLEST, loaded, mistakes
 from warren.config import HttpServer
+from warren.config.http import Metrics
+from warren.config.summary import summary
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,13 @@ def test_without_a_server_there_is_one_on_a_free_port(tmp_path: Path) -> None:
     assert (config.http_servers, config.listeners) == ({}, {"default": HttpServer(":0", name="default")})
     config = loaded(tmp_path, SMALLEST + "[httpserver.x]")
     assert config.listeners == config.http_servers == {"x": HttpServer(name="x")}
+
+
+def test_metrics_are_chosen_by_level_and_name(tmp_path: Path) -> None:
+    assert loaded(tmp_path, SMALLEST).metrics == Metrics("partition", ())
+    config = loaded(tmp_path, SMALLEST + '[metrics]\nlevel = "Group"\nnames = ["burrow_*", "warren_ready"]')
+    assert config.metrics == Metrics("group", ("burrow_*", "warren_ready"))
+    assert "metrics down to each group whose names match burrow_* or warren_ready" in list(summary(config))
+    assert not any(line.startswith("metrics") for line in summary(loaded(tmp_path, SMALLEST)))
+    [message] = mistakes(tmp_path, SMALLEST + '[metrics]\nlevel = "topic"')
+    assert message.endswith('[metrics] level = "topic": must be one of cluster, group, partition')

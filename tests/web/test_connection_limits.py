@@ -246,9 +246,11 @@ def test_pipelined_requests_are_answered_in_order(client: Client) -> None:
 
 
 def test_garbage_after_a_request_does_not_cancel_its_answer(client: Client) -> None:
-    got, rest = to_got(client.tell(f"GET {group_path('slow')} HTTP/1.1\r\n\r\n\x01\x02\r\n\r\n".encode()))
+    # Its answer takes a thread: it is not sent yet when the garbage comes.
+    path = group_path("slow", "history")
+    got, rest = to_got(client.tell(f"GET {path} HTTP/1.1\r\n\r\n\x01\x02\r\n\r\n".encode()))
     assert (got.status, got.headers["Connection"]) == (200, "close")
-    assert got.json["topics"].keys() == {"orders"}
+    assert got.json["message"] == client.json(path)["message"]
     assert rest == b""
 
 

@@ -1,10 +1,21 @@
-"""`[httpserver.NAME]`: where the HTTP API answers."""
+"""`[httpserver.NAME]` and `[metrics]`: where the HTTP API answers, and which metrics it has."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from warren.config import values as v
 from warren.config.section import RawSection, Sections
+
+LEVELS = ("cluster", "group", "partition")
+"""What metrics are about; those of a level include those of the levels before it."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """`[metrics]`, Warren's own: which metrics `/metrics` has unless a request names others."""
+
+    level: Annotated[str, v.one_of(*LEVELS)] = "partition"
+    names: v.Globs = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from warren.config.files import UnreadableFile, find_file, parse
 from warren.config.findings import Findings
 from warren.config.general import General, Logging
-from warren.config.http import HttpServer
+from warren.config.http import HttpServer, Metrics
 from warren.config.kafka import ClientProfile, Cluster, Connection, Consumer, StormConsumer, ZooKeeperConsumer
 from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, ZooKeeper
 from warren.config.pipeline import Evaluator, Pipeline, Storage
@@ -32,6 +32,7 @@ KINDS: Mapping[str, SectionKind] = {
     "auth": SectionKind((Auth,), "single"),
     "notifier-lock": SectionKind((NotifierLock,), "single"),
     "incidents": SectionKind((Incidents,), "single"),
+    "metrics": SectionKind((Metrics,), "single"),
     "client-profile": SectionKind((ClientProfile,)),
     "cluster": SectionKind((Cluster,)),
     "consumer": SectionKind((Consumer, ZooKeeperConsumer, StormConsumer)),
@@ -74,6 +75,7 @@ class Config:
     routes: tuple[Route, ...] = ()
     notifier_lock: NotifierLock | None = None
     incidents: Incidents = field(default_factory=Incidents)
+    metrics: Metrics = field(default_factory=Metrics)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from warren.config import Config, Consumer, Notifier
 from warren.config.findings import Findings
+from warren.config.http import Metrics
 from warren.config.kafka import Connection, StormConsumer, ZooKeeperConsumer
 from warren.config.security import Role
 from warren.config.sinks import KafkaSink, Sink
@@ -32,6 +33,9 @@ def summary(config: Config) -> Iterator[str]:
     for server in config.listeners.values():
         port = f"port {server.port}" if server.port else "a free port"
         yield f"HTTP{'S' if server.tls else ''} on {server.host or 'all interfaces'}, {port}, for {_callers(config)}"
+    if config.metrics != Metrics():
+        names = f" whose names match {' or '.join(config.metrics.names)}" if config.metrics.names else ""
+        yield f"metrics down to each {config.metrics.level}{names}"
     yield from _notifiers(config)
     for sink in config.sinks.values():
         yield f"sink {sink.name}: {sink.class_name}, {', and '.join(_content(sink))}"

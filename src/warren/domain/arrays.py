@@ -37,6 +37,20 @@ def to_bools(column: pa.Array | pa.ChunkedArray) -> Bools:
     return np.asarray(to_array(column).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
+def ranges(first: Ints, size: Ints) -> Ints:
+    """The numbers of several ranges, one range after the other."""
+    ends = np.cumsum(size)
+    numbers: Ints = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(first - (ends - size), size)
+    return numbers
+
+
+def sums(values: NDArray[np.generic], edges: Ints) -> Ints:
+    """The sum of the values between each edge and the next."""
+    total = np.zeros(values.size + 1, dtype=np.int64)
+    np.cumsum(values, out=total[1:])
+    return total[edges[1:]] - total[edges[:-1]]
+
+
 def offsets_and_bytes(column: pa.Array) -> tuple[Ints, NDArray[np.uint8]]:
     """The bounds of the values of a binary or string column, and the bytes that they are bounds in."""
     _, offsets, data = column.buffers()

@@ -1,6 +1,7 @@
 """Text built column by column."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import orjson
@@ -8,14 +9,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.domain.arrays import offsets_and_bytes
+from warren.domain.arrays import Bools, Ints, offsets_and_bytes
 
 _NOT_PLAIN_IN_JSON = r'["\\\x00-\x1f]'
 
 
 def joined(*parts: str | pa.StringArray) -> pa.StringArray:
     """Columns and constants, concatenated row by row."""
-    return pc.binary_join_element_wise(*parts, "")
+    return pc.binary_join_element_wise(*(_constant(part) if isinstance(part, str) else part for part in parts), "")
+
+
+def interleaved(*columns: tuple[pa.StringArray, NDArray[np.generic] | None]) -> pa.StringArray:
+    """The texts of some columns, one text of each in turn; a column is given by its texts and each row's position.
+
+    A column whose positions are None has one text per row. Long texts that many rows share are copied once only.
+    """
+    rows = next(len(texts) for texts, position in columns if position is None)
+    order, first = np.empty((rows, len(columns)), np.int32), 0
+    for number, (texts, position) in enumerate(columns):
+        order[:, number] = np.arange(first, first + rows) if position is None else position
+        if position is not None:
+            order[:, number] += first
+        first += len(texts)
+    return pa.concat_arrays([texts for texts, _ in columns]).take(pa.array(order.reshape(-1)))
+
+
+@lru_cache(1_000)
+def _constant(text: str) -> pa.StringScalar:
+    """A constant for Arrow; to convert one takes as long as to join a dozen rows."""
+    return pa.scalar(text)
 
 
 def as_text(numbers: NDArray[np.generic]) -> pa.StringArray:
@@ -25,7 +47,17 @@ def as_text(numbers: NDArray[np.generic]) -> pa.StringArray:
 
 def as_json(numbers: NDArray[np.floating]) -> pa.StringArray:
     """Numbers as JSON; NaN is null."""
-    return pc.if_else(pa.array(np.isnan(numbers)), "null", as_text(numbers))
+    return null_where(np.isnan(numbers), as_text(numbers))
+
+
+def null_where(is_null: Bools, texts: pa.StringArray) -> pa.StringArray:
+    """The texts, with a null of JSON in place of some."""
+    return pc.if_else(pa.array(is_null), "null", texts) if is_null.any() else texts
+
+
+def lists(edges: Ints, texts: pa.StringArray) -> pa.StringArray:
+    """The texts between each edge and the next as one text, separated by commas."""
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(edges.astype(np.int32, copy=False)), texts), ",")
 
 
 def replace_matching(

@@ -49,6 +49,10 @@ class Snapshot:
             return PARTITIONS.empty_table().select(names or PARTITIONS.names)
         return pa.concat_tables(tables).unify_dictionaries()
 
+    def partitions_of_bucket(self, bucket: int, columns: Sequence[str]) -> pa.Table:
+        """Some columns of the partitions of one bucket."""
+        return self.store.read_parquet(self.manifest.buckets[bucket].partitions, list(columns))
+
     def partition_rows(self, groups: pa.Table, column: str) -> Ints:
         """Rows of `partitions`, from a column of groups that counts within the file of their bucket."""
         starts = np.cumsum([0, *(bucket.partition_rows for bucket in self.manifest.buckets)])
@@ -80,6 +84,19 @@ class Snapshot:
         first = np.concatenate([[0], np.cumsum([sizes[i] for i in needed])])[:-1]
         rows_of_file = source.read_row_groups(needed.tolist()).take(pa.array(first[index] + row - edges[row_group]))
         return with_new_columns(file, rows_of_file)
+
+    def row_groups(self, bucket: int) -> Ints:
+        """Where each row group of a bucket's partitions begins, and how many rows there are."""
+        metadata = pq.read_metadata(self.store.path(self.manifest.buckets[bucket].partitions), memory_map=True)
+        sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    def read_row_group(self, bucket: int, number: int, columns: Sequence[str]) -> pa.Table:
+        """Some columns of one row group of a bucket's partitions."""
+        file = self.manifest.buckets[bucket].partitions
+        source = pq.ParquetFile(self.store.path(file), memory_map=True, page_checksum_verification=True)
+        known = [name for name in columns if name in source.schema_arrow.names]
+        return with_new_columns(file, source.read_row_group(number, known, use_threads=False), list(columns))
 
     def topics(self) -> pa.Table:
         """Every topic of every cluster, with the rows of its partitions in `heads`."""

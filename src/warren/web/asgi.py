@@ -40,7 +40,7 @@ Parts = Iterator[bytes | memoryview]
 
 MAX_BODY_BYTES = 65_536
 MAX_QUERY_BYTES = 8_192
-MAX_CACHE_BYTES = 64 << 20
+MAX_CACHE_BYTES = 96 << 20
 CACHE_ENTRY_BYTES = 2_048
 """What a cached answer takes beside its own bytes."""
 MAX_KNOWN_URLS = 10_000
@@ -96,12 +96,12 @@ class App:
         if index is not self._cached_index:
             self._cache, self._cache_bytes, self._cached_index = {}, 0, index
         cached = self._cache.get(url)
-        is_plain = b"?" not in url and b"#" not in url and len(url) <= MAX_KNOWN_URL_BYTES
-        if cached is not None or not self._guard.is_open or not is_plain:
+        is_known = b"#" not in url and len(url) <= MAX_KNOWN_URL_BYTES
+        if cached is not None or not self._guard.is_open or not is_known:
             return cached
         try:
             handler, request = _resolve(url)
-            if not handler.is_fast:
+            if not handler.can_answer_at_once(self._api, request):
                 return None
             response = handler.answer(self._api, request)
         except Exception:  # noqa: BLE001 - the request goes through ASGI, which reports the error
@@ -110,7 +110,7 @@ class App:
         if not isinstance(response.body, bytes) or response.status == 404:
             return None
         message = self._message(response)
-        if handler.is_cached:
+        if handler.is_cached and not request.query:
             self._keep(url, response, message)
         return message
 
@@ -155,7 +155,7 @@ class App:
             return error(path, 500, "internal error; see the server's log")
 
     async def _call(self, handler: Handler, request: Request, url: bytes, *, is_plain: bool) -> Response:
-        if handler.is_fast:
+        if handler.can_answer_at_once(self._api, request):
             return handler.answer(self._api, request)
         api, index = self._api, self._api.index
         threads = self._waiting_threads if handler.is_waiting else self._threads
@@ -230,11 +230,11 @@ class App:
 @lru_cache(MAX_KNOWN_URLS)
 def _resolve(url: bytes) -> tuple[Handler, Request]:
     """The handler and request of a GET; remembered, as clients repeat their requests."""
-    path = url.decode("ascii")
-    match = _ROUTER.find(split_path(path))
+    path, _, query = url.partition(b"?")
+    match = _ROUTER.find(split_path(path.decode("ascii")))
     if match is None:
         raise RequestError("not found", 404)
-    return ROUTES[match[0]]["GET"], Request(unquote(path), match[1])
+    return ROUTES[match[0]]["GET"], Request(unquote(path.decode("ascii")), match[1], _parse_query(query))
 
 
 def _redirect_or_404(method: str, raw_path: str, query: str) -> Response:

@@ -1,7 +1,7 @@
 """Burrow's own paths: clusters, topics, and consumer groups with their windows and verdicts."""
 
 import logging
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -12,8 +12,9 @@ from warren.snapshot.requests import RequestKind
 from warren.snapshot.status import Slot
 from warren.web.api import Api
 from warren.web.go_json import dumps
-from warren.web.http import HOST, Request, RequestInfo, Response, known, success
+from warren.web.http import HOST, Request, RequestInfo, Response, success
 from warren.web.status_json import group_status, not_found
+from warren.web.window_json import group_windows
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,8 @@ class PartitionWindow(Struct, rename={"current_lag": "current-lag"}):
     current_lag: int
 
 
-_NO_WINDOW = PartitionWindow([], "", "", 0)
+MAX_FAST_PARTITIONS = 500
+"""How many windows are built while other clients wait."""
 
 
 def clusters(api: Api, request: Request) -> Response:
@@ -65,29 +67,24 @@ def consumers(api: Api, request: Request) -> Response:
 
 def consumer(api: Api, request: Request) -> Response:
     """Get the windows of a group."""
-    index, cluster, group = api.index, request.params["cluster"], request.params["consumer"]
-    _, partitions = index.read_group(cluster, group)
-    # Partitions of these topics that the group never committed to are listed as well.
-    sizes = index.topic_sizes(index.groups[cluster][group])
-    topics: dict[str, list[PartitionWindow]] = {}
-    for row in partitions.to_pylist():
-        windows = topics.setdefault(row["topic"], [_NO_WINDOW] * sizes.get(row["topic"], 0))
-        windows.extend([_NO_WINDOW] * (row["partition"] + 1 - len(windows)))
-        windows[row["partition"]] = _window(row, index.snapshot.manifest.intervals)
-    return success(request, "consumer detail returned", topics=topics)
+    index = api.index
+    group_row = index.known_group_row(request.params["cluster"], request.params["consumer"])
+    # The windows are large, and escaped already.
+    body = b'{"error":false,"message":"consumer detail returned","topics":{%b},"request":%b}' % (
+        bytes(group_windows(index, group_row)),
+        dumps(RequestInfo(request.path, HOST)),
+    )
+    return Response(200, body)
 
 
-def _window(row: dict[str, Any], intervals: int) -> PartitionWindow:
-    """A window, padded with nulls as Burrow's rings are."""
-    slots = window_slots(row)
-    padded = [*[None] * (intervals - len(slots)), *slots] if slots else []
-    return PartitionWindow(padded, row["owner"] or "", row["client_id"] or "", max(row["current_lag"], 0))
-
-
-def window_slots(row: dict[str, Any]) -> list[Slot]:
-    """The slots of a partition's window, oldest first."""
-    commits = zip(row["offsets"], row["times_ms"], row["lags"], strict=True)
-    return [Slot(offset, at_ms, at_ms // 1000 * 1000, known(lag)) for offset, at_ms, lag in commits]
+def has_windows_in_memory(api: Api, request: Request) -> bool:
+    """Whether the windows of a group can be given at once."""
+    index = api.index
+    group_row = index.group_row(request.params["cluster"], request.params["consumer"])
+    if group_row is None:
+        return True
+    is_small = index.group_columns["partitions"][group_row] <= MAX_FAST_PARTITIONS
+    return bool(is_small) and index.details.are_in_memory(group_row)
 
 
 def status(api: Api, request: Request) -> Response:

@@ -1,8 +1,9 @@
 """Warren's own answers about groups: all groups in columns, all groups of a cluster, and the reasons of verdicts."""
 
+import threading
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Annotated
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +28,7 @@ from warren.web.api import Api
 from warren.web.go_json import dumps
 from warren.web.http import HOST, CachedBody, Request, RequestInfo, Response, known, to_answer
 from warren.web.index import Index
-from warren.web.status_json import group_status
 
-GROUPS_PER_PART = 200
 MAX_GROUPS = 1_000_000
 MAX_STARS = 20
 """How many * the `group` parameter may have: matching a name takes time in proportion to them."""
@@ -89,9 +88,16 @@ def all_groups(api: Api, request: Request) -> Response:
     return body.response(request, headers=(("Cache-Control", "no-cache"),))
 
 
-@lru_cache(maxsize=1)
+_all_groups: WeakKeyDictionary[Index, CachedBody] = WeakKeyDictionary()
+_building = threading.Lock()
+
+
 def _all_columns(index: Index) -> CachedBody:
-    return CachedBody.of(_columns(index))
+    """The answer with every group, built by the first of the clients that wait for it."""
+    with _building:
+        if index not in _all_groups:
+            _all_groups[index] = CachedBody.of(_columns(index))
+        return _all_groups[index]
 
 
 def _columns(index: Index, topic: str = "") -> bytes:
@@ -197,12 +203,9 @@ def cluster_lag(api: Api, request: Request) -> Response:
     return Response(200, _parts(index, page, head, request.path, show_all=partitions == "all"))
 
 
-def _parts(index: Index, page: Ints, head: object, path: str, *, show_all: bool) -> Iterator[bytes]:
+def _parts(index: Index, page: Ints, head: object, path: str, *, show_all: bool) -> Iterator[bytes | memoryview]:
     yield dumps(head)[:-1] + b',"groups":['
-    for start in range(0, page.size, GROUPS_PER_PART):
-        rows = page[start : start + GROUPS_PER_PART].tolist()
-        groups = b",".join([group_status(index, row, show_all=show_all) for row in rows])
-        yield b"," + groups if start else groups
+    yield from index.status_json.parts(page, show_all=show_all)
     yield b'],"request":' + dumps(RequestInfo(path, HOST)) + b"}"
 
 

@@ -77,6 +77,9 @@ AnswerFunction = Callable[["Api", Request], Response]
 """Answers a request; its docstring is the summary in the OpenAPI description."""
 
 
+Condition = Callable[["Api", Request], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """The function that answers one method of a path, and how it may be called."""
@@ -88,12 +91,18 @@ class Handler:
     """The answer stays the same until the next snapshot."""
     is_fast: bool = False
     """It answers from memory at once; any other runs in a thread."""
+    is_in_memory: Condition | None = None
+    """Whether it can answer a request from memory at once, if that is not always so or never."""
     is_admin: bool = False
     """It needs the admin role."""
     is_public: bool = False
     """It needs no authentication."""
     is_waiting: bool = False
     """It waits for the pipeline, in a thread that no other answer needs."""
+
+    def can_answer_at_once(self, api: "Api", request: Request) -> bool:
+        """Whether the answer to a request takes no thread."""
+        return self.is_fast or (self.is_in_memory is not None and self.is_in_memory(api, request))
 
 
 Routes = Mapping[str, Mapping[str, Handler]]

@@ -4,19 +4,21 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.domain.arrays import Codes, Ints
+from warren.domain.arrays import Codes, Ints, sums
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.history.recent import Recent, nothing_recent
 from warren.snapshot.reader import Snapshot, group_keys
-from warren.snapshot.schemas import Row
 from warren.snapshot.time_lag import TimeLagColumns, to_time_lags
+from warren.web.details import Details
+from warren.web.partition_columns import NAME_COLUMNS, read_columns
 from warren.web.status_json import StatusJson
 from warren.web.topic_runs import TopicRuns, Topics, find_runs
 
@@ -25,7 +27,6 @@ _PARTITION_COLUMNS = (
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
     "seconds_behind", "catch_up_low_s", "retention_left_s",
 )  # fmt: skip
-_NAME_COLUMNS = ("topic", "owner", "client_id")
 _GROUP_COLUMNS = (
     "status", "totallag", "maxlag", "since_ms", "maxlag_row", "worst_row", "first_row", "partitions", "bucket",
     "newest_commit_ms", "unknown_since_ms",
@@ -36,7 +37,7 @@ _STRINGS_AT_ONCE = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """All that answers need except the windows.
+    """All that answers need except the details of partitions, which are read when they are requested.
 
     Groups are sorted by cluster and name: a *group row* is a group's position. Partitions are in the order of their
     groups, sorted by topic: a *row* is a partition's position.
@@ -76,6 +77,13 @@ class Index:
         """The group row of a group; None if there is no such group."""
         return self.groups.get(cluster, {}).get(group)
 
+    def known_group_row(self, cluster: str, group: str) -> int:
+        """The group row of a group that must exist."""
+        group_row = self.group_row(cluster, group)
+        if group_row is None:
+            raise RequestError("cluster or consumer not found", 404)
+        return group_row
+
     def unknown_groups(self, cluster: str) -> int:
         """How many groups of a cluster cannot be judged."""
         is_own = self.group_cluster == (self.clusters.index(cluster) if cluster in self.clusters else -1)
@@ -85,22 +93,18 @@ class Index:
         """The cluster and name of a group."""
         return self.clusters[self.group_cluster[group_row]], self.group_names[group_row].as_py()
 
-    def read_group(self, cluster: str, group: str) -> tuple[Row, pa.Table]:
-        """A group and its partitions from the snapshot's files, windows included."""
-        stored = None if self.group_row(cluster, group) is None else self.snapshot.group(cluster, group)
-        if stored is None:
-            raise RequestError("cluster or consumer not found", 404)
-        return stored
+    def partition(self, row: int) -> dict[str, Any]:
+        """All that the index has of a partition, as in a row of the snapshot's table."""
+        names = {name: self.names[name][self.codes[name][row]].as_py() for name in NAME_COLUMNS}
+        return names | {name: column[row].item() for name, column in self.columns.items()}
 
-    def topic_sizes(self, group_row: int) -> dict[str, int]:
-        """The topics of a group, and how many partitions are listed of each."""
-        runs = slice(*self.runs.first_of_group[group_row : group_row + 2].tolist())
-        topics = self.names["topic"].take(pa.array(self.codes["topic"][self.runs.first[runs]])).to_pylist()
-        return dict(zip(topics, self.runs.listed[runs].tolist(), strict=True))
+    def topic_code(self, topic: str) -> int | None:
+        """The position of a topic in `names`; None if no group has committed to it."""
+        return self._topic_codes.get(topic)
 
     def runs_of(self, cluster: str, topic: str) -> Ints:
         """The runs of a topic: one per group that has committed to it."""
-        code = self._topic_codes.get(topic)
+        code = self.topic_code(topic)
         if code is None or cluster not in self.clusters:
             return np.zeros(0, dtype=np.int64)
         return self.runs.of_topic(self.clusters.index(cluster) * len(self._topic_codes) + code)
@@ -132,6 +136,11 @@ class Index:
         """The status of groups and partitions as JSON."""
         return StatusJson(self)
 
+    @cached_property
+    def details(self) -> Details:
+        """The windows of groups, and the numbers behind their verdicts."""
+        return Details(self)
+
 
 def build_index(
     snapshot: Snapshot,
@@ -139,22 +148,18 @@ def build_index(
     recent_of: Callable[[pa.StringArray, int], Recent] | None = None,
 ) -> Index:
     """Load a snapshot without the `hidden` groups."""
-    groups, partitions = snapshot.groups(), snapshot.partitions([*_NAME_COLUMNS, *_PARTITION_COLUMNS])
-    order, rows = _sorted_rows(groups, snapshot, hidden)
-    groups, heads = groups.take(pa.array(order)), snapshot.heads()
-    codes, names = _encode_names(partitions)
-    columns = {name: partitions[name].to_numpy() for name in _PARTITION_COLUMNS}
-    if rows.size != partitions.num_rows or not np.array_equal(rows, np.arange(rows.size)):
-        columns = {name: column[rows] for name, column in columns.items()}
-        codes = {name: column[rows] for name, column in codes.items()}
+    groups, heads = _sorted_groups(snapshot.groups(), hidden), snapshot.heads()
     group_columns = {name: groups[name].to_numpy().astype(np.int64) for name in _GROUP_COLUMNS}
     first_row = np.concatenate([[0], np.cumsum(group_columns["partitions"])])
+    bucket, first_in_file, size = (group_columns[name] for name in ("bucket", "first_row", "partitions"))
+    partitions = read_columns(snapshot, bucket, first_in_file, size, _PARTITION_COLUMNS)
+    columns, codes, names = partitions.numbers, partitions.codes, partitions.names
     clusters = sorted(set(pc.unique(groups["cluster"]).to_pylist()))
     group_cluster = pc.index_in(groups["cluster"], pa.array(clusters, pa.string())).to_numpy().astype(np.int32)
     topics = _topics(snapshot.topics())
     runs = find_runs(codes["topic"], columns["partition"], first_row, group_cluster, names["topic"], clusters, topics)
-    partition_count = _sums(runs.listed, runs.first_of_group)
-    complete_count = _sums((columns["complete"] == 1.0).astype(np.int64), first_row)
+    partition_count = sums(runs.listed, runs.first_of_group)
+    complete_count = sums(columns["complete"] == 1.0, first_row)
     group_names = groups["group"].combine_chunks()
     keys = group_keys(groups["cluster"], groups["group"]).combine_chunks()
     return Index(
@@ -179,29 +184,14 @@ def build_index(
     )
 
 
-def _sorted_rows(groups: pa.Table, snapshot: Snapshot, hidden: Collection[tuple[str, str]]) -> tuple[Ints, Ints]:
-    """The shown groups sorted by cluster and name, and their partition rows in that order."""
+def _sorted_groups(groups: pa.Table, hidden: Collection[tuple[str, str]]) -> pa.Table:
+    """The shown groups, sorted by cluster and name."""
     order = pc.sort_indices(groups, [("cluster", "ascending"), ("group", "ascending")]).to_numpy().astype(np.int64)
     if hidden:
         names = zip(groups["cluster"].to_pylist(), groups["group"].to_pylist(), strict=True)
         is_hidden = np.fromiter((name in hidden for name in names), np.bool_, groups.num_rows)
         order = order[~is_hidden[order]]
-    first = snapshot.partition_rows(groups, "first_row")[order]
-    size = groups["partitions"].to_numpy().astype(np.int64)[order]
-    ends = np.cumsum(size)
-    rows = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(first - (ends - size), size)
-    return order, rows
-
-
-def _encode_names(partitions: pa.Table) -> tuple[dict[str, Codes], dict[str, pa.StringArray]]:
-    """Each row's names as codes, and the distinct names; the last name is empty, for rows without an owner."""
-    codes, names = {}, {}
-    for name in _NAME_COLUMNS:
-        column = partitions[name].combine_chunks()
-        distinct = column.dictionary.cast(pa.string())
-        codes[name] = pc.fill_null(column.indices, len(distinct)).to_numpy(zero_copy_only=False).astype(np.int32)
-        names[name] = pa.concat_arrays([distinct, pa.array([""], pa.string())])
-    return codes, names
+    return groups.take(pa.array(order))
 
 
 def _strings(names: pa.StringArray) -> list[str]:
@@ -227,9 +217,3 @@ def _topics(layout: pa.Table) -> dict[str, Topics]:
         partitions = own["partitions"].to_numpy().astype(np.int64)
         topics[cluster] = Topics(_strings(own["topic"].combine_chunks()), partitions, own["first_row"].to_numpy())
     return topics
-
-
-def _sums(values: Ints, edges: Ints) -> Ints:
-    """The sum of the values between each edge and the next."""
-    total: Ints = np.concatenate([[0], np.cumsum(values)])
-    return total[edges[1:]] - total[edges[:-1]]

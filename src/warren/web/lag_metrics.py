@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from warren.domain.arrays import Ints
 from warren.domain.status import Status
-from warren.domain.text_columns import as_text, bytes_of, joined, replace_matching
+from warren.domain.text_columns import as_text, bytes_of, interleaved, joined, replace_matching
 from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.time_lag import TimeLagColumns, known_values
 from warren.web.index import Index
 
-Labels = tuple[pa.StringArray, pa.StringArray | str]
-"""What precedes and what follows the partition number in the samples of each run."""
+Labels = tuple[pa.StringArray, pa.StringArray | None]
+"""What precedes and what follows the partition number in the samples of each run; None if nothing follows it."""
 
-ROWS_PER_PART = 32_768
+ROWS_PER_PART = 16_384
 """Parts of a few megabytes: one is built while the one before is sent."""
 
 LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -74,7 +74,8 @@ class _PartitionSamples:
         self._group = _escape_labels(index.group_names).take(pa.array(runs.group))
         self._topic = _escape_labels(index.names["topic"]).take(pa.array(index.codes["topic"][runs.first]))
         highest = max(int(index.columns["partition"].max(initial=0)), int(runs.listed.max(initial=0)))
-        self._numbers = pa.array([str(number) for number in range(highest + 1)], pa.string())
+        self._numbers = as_text(np.arange(highest + 1))
+        self._last_numbers = joined(self._numbers, '"} ')
 
     def burrow(self, name: str) -> Labels:
         """Burrow's labels."""
@@ -87,7 +88,7 @@ class _PartitionSamples:
         Those exporters also have the member's host and client id; with them every rebalance would end a series.
         """
         names = '",group="', self._group, '",topic="', self._topic
-        return joined(f'\n{name}{{cluster_name="', self._cluster, *names, '",partition="'), '"} '
+        return joined(f'\n{name}{{cluster_name="', self._cluster, *names, '",partition="'), None
 
     def of(
         self, labels: Labels, values: NDArray[np.generic], rows: Ints | None = None, texts: pa.StringArray | None = None
@@ -104,18 +105,20 @@ class _PartitionSamples:
     def never_committed(self, labels: Labels) -> Iterator[memoryview]:
         """A zero for each partition that a group never committed to, of the topics it consumes, as in Burrow."""
         runs = self._index.runs
-        run, partition, row = runs.listed_rows(0, runs.first.size, self._index.columns["partition"])
+        run, partition, row = runs.listed_rows(np.arange(runs.first.size), self._index.columns["partition"])
         missing = np.flatnonzero(row < 0)
         for start in range(0, missing.size, ROWS_PER_PART):
             part = missing[start : start + ROWS_PER_PART]
-            yield self._part(labels, run[part], partition[part], "0")
+            zeros = pa.repeat("0", part.size)
+            yield self._part(labels, run[part], partition[part], zeros)
 
-    def _part(
-        self, labels: Labels, run: Ints, partition: NDArray[np.generic], value: pa.StringArray | str
-    ) -> memoryview:
-        runs, (before, after) = pa.array(run), labels
-        labels_after = after if isinstance(after, str) else after.take(runs)
-        return bytes_of(joined(before.take(runs), self._numbers.take(pa.array(partition)), labels_after, value))
+    def _part(self, labels: Labels, run: Ints, partition: NDArray[np.generic], value: pa.StringArray) -> memoryview:
+        first, count = int(run[0]), int(run[-1] - run[0]) + 1
+        before, after = (texts if texts is None else texts.slice(first, count) for texts in labels)
+        if after is None:
+            return bytes_of(interleaved((before, run - first), (self._last_numbers, partition), (value, None)))
+        numbers = self._numbers, partition
+        return bytes_of(interleaved((before, run - first), numbers, (after, run - first), (value, None)))
 
 
 def group_families(index: Index) -> Iterator[Family]:
@@ -183,7 +186,7 @@ def time_lag_families(lag: TimeLagColumns, burrow: pa.StringArray, exporter: pa.
 def topic_families(index: Index) -> Iterator[Family]:
     """The heads of topics."""
     name = "burrow_kafka_topic_partition_offset"
-    samples: list[memoryview] = []
+    samples: list[Iterator[memoryview]] = []
     for cluster, topics in index.topics.items():
         topic = np.repeat(np.arange(topics.partitions.size), topics.partitions)
         first = np.cumsum(topics.partitions) - topics.partitions
@@ -195,17 +198,17 @@ def topic_families(index: Index) -> Iterator[Family]:
         )
         heads = index.heads[topics.first_row[topic] + partition]
         is_known = heads != UNKNOWN
-        samples += _samples(name, labels.filter(pa.array(is_known)), heads[is_known])
-    yield Family(name, "Head of a topic's partition: its log end offset", samples)
+        samples.append(_samples(name, labels.filter(pa.array(is_known)), heads[is_known]))
+    yield Family(name, "Head of a topic's partition: its log end offset", chain.from_iterable(samples))
 
 
-def _samples(name: str, labels: pa.StringArray, values: NDArray[np.generic]) -> list[memoryview]:
-    if not len(labels):
-        return []
-    texts = as_text(values)
-    if values.dtype.kind == "f":
-        texts = pc.if_else(pa.array(np.isinf(values)), "+Inf", texts)
-    return [bytes_of(joined(f"\n{name}", labels, texts))]
+def _samples(name: str, labels: pa.StringArray, values: NDArray[np.generic]) -> Iterator[memoryview]:
+    for start in range(0, len(labels), ROWS_PER_PART):
+        part = values[start : start + ROWS_PER_PART]
+        texts = as_text(part)
+        if values.dtype.kind == "f":
+            texts = pc.if_else(pa.array(np.isinf(part)), "+Inf", texts)
+        yield bytes_of(joined(f"\n{name}", labels.slice(start, ROWS_PER_PART), texts))
 
 
 def _escape_labels(values: pa.StringArray) -> pa.StringArray:

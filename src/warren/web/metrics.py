@@ -5,8 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+import pyarrow as pa
+
 from warren import __version__
 from warren.config import Config
+from warren.config.http import LEVELS
+from warren.domain.matching import glob_error, matches_globs
+from warren.errors import RequestError
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
 from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
@@ -28,18 +33,26 @@ OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8; esca
 
 
 def metrics(api: Api, request: Request) -> Response:
-    """Get all metrics, for Prometheus."""
+    """Get all metrics, or those of some levels and names, for Prometheus."""
     index, config, now_ms = api.index, api.config, api.clock_ms()
-    families = chain(
-        partition_families(index),
-        group_families(index),
-        topic_families(index),
+    level, names = request.last("level", config.metrics.level), request.query.get("name[]", config.metrics.names)
+    if level not in LEVELS:
+        raise RequestError(f"level must be one of {', '.join(LEVELS)}, not {level[:20]!r}")
+    for name in names:
+        if error := glob_error(name):
+            raise RequestError(f"name[] {name[:100]!r} {error}")
+    families: Iterator[Family] = chain(
+        partition_families(index) if level == "partition" else (),
+        group_families(index) if level != "cluster" else (),
+        topic_families(index) if level == "partition" else (),
         _cluster_families(index, config),
         _warren_families(index, now_ms),
         _config_families(config),
         _incident_families(config, now_ms),
         _sink_families(config),
     )
+    if names:
+        families = (family for family in families if matches_globs(pa.array([family.name]), names, ())[0])
     is_open_metrics = request.accepts("application/openmetrics-text", "accept")
     parts = _exposition(families, is_open_metrics=is_open_metrics)
     headers = [("Vary", "Accept, Accept-Encoding")]
@@ -49,7 +62,7 @@ def metrics(api: Api, request: Request) -> Response:
     return Response(200, parts, OPEN_METRICS if is_open_metrics else PROMETHEUS, tuple(headers))
 
 
-def _exposition(families: Iterator[Family], *, is_open_metrics: bool) -> Iterator[bytes | memoryview]:
+def _exposition(families: Iterable[Family], *, is_open_metrics: bool) -> Iterator[bytes | memoryview]:
     for family in families:
         # In OpenMetrics the samples of a counter end in _total, but its name does not.
         name = family.name.removesuffix("_total") if family.type == "counter" and is_open_metrics else family.name

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from warren import __version__
+from warren.config.http import LEVELS
 from warren.web.admin import LogLevelBody
 from warren.web.explain import MAX_PARTITION
 from warren.web.groups import MAX_GROUPS, MAX_STARS
@@ -24,6 +25,7 @@ _NAMES = {
     "silence": "Id of a silence",
 }
 _STATUS = "OK|WARN|ERR"
+_NAME_GLOB = {"type": "string", "pattern": r"^[\w*?]+$"}
 
 
 def _query(name: str, description: str, **schema: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -60,6 +62,10 @@ _QUERIES = {
         _query("state", "Only open or only closed incidents", enum=["open", "closed"]),
         _integer("limit", f"Maximum number of incidents, by default {DEFAULT_LIMIT}", MAX_LIMIT),
         _integer("before", "Only incidents opened before this time, in milliseconds since 1970", MAX_TIME_MS),
+    ],
+    "/metrics": [
+        _query("level", "Metrics of clusters, also of groups, or also of partitions and topics", enum=list(LEVELS)),
+        _query("name[]", "Only metrics of these names; * stands for any characters", type="array", items=_NAME_GLOB),
     ],
     "/v3/groups": [_query("topic", "Only groups that consume a topic of this name")],
 }

@@ -18,7 +18,7 @@ from warren.web import (
 from warren.web.api import Api
 from warren.web.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.go_json import dumps
-from warren.web.http import AnswerFunction, Fields, Handler, Request, Response, Routes
+from warren.web.http import AnswerFunction, Condition, Fields, Handler, Request, Response, Routes
 from warren.web.openapi import document
 
 
@@ -27,8 +27,10 @@ def openapi(_api: Api, _request: Request) -> Response:
     return Response(200, dumps(document(ROUTES)))
 
 
-def _get(answer: AnswerFunction, fields: Fields | None = None, **options: bool) -> dict[str, Handler]:
-    return {"GET": Handler(answer, fields, **options)}
+def _get(
+    answer: AnswerFunction, fields: Fields | None = None, is_in_memory: Condition | None = None, **options: bool
+) -> dict[str, Handler]:
+    return {"GET": Handler(answer, fields, is_in_memory=is_in_memory, **options)}
 
 
 def _admin(answer: AnswerFunction, fields: Fields) -> Handler:
@@ -86,12 +88,22 @@ ROUTES: Routes = {
     f"{_TOPIC}/detail": _get(topics.topic_detail, {"topic": topics.TopicDetail}),
     f"{_CLUSTER}/consumer": _get(burrow.consumers, {"consumers": list[str]}, is_cached=True, is_fast=True),
     _CONSUMER: {
-        "GET": Handler(burrow.consumer, {"topics": dict[str, list[burrow.PartitionWindow]]}, is_cached=True),
+        "GET": Handler(
+            burrow.consumer,
+            {"topics": dict[str, list[burrow.PartitionWindow]]},
+            is_cached=True,
+            is_in_memory=burrow.has_windows_in_memory,
+        ),
         "DELETE": _admin(burrow.delete, {}),
     },
     f"{_CONSUMER}/status": _get(burrow.status, {"status": GroupStatus}, is_cached=True, is_fast=True),
     f"{_CONSUMER}/lag": _get(burrow.lag, {"status": GroupStatus}, is_cached=True, is_fast=True),
-    f"{_CONSUMER}/explain": _get(explain.explain, {"explanation": explain.GroupExplanation}, is_cached=True),
+    f"{_CONSUMER}/explain": _get(
+        explain.explain,
+        {"explanation": explain.GroupExplanation},
+        is_in_memory=explain.is_short_and_in_memory,
+        is_cached=True,
+    ),
     f"{_CONSUMER}/history": _get(history.group, {"history": list[history.GroupHistoryPoint]}),
     f"{_CONSUMER}/topic/{{topic}}": {"DELETE": _admin(burrow.delete, {})},
     "/v3/config": _get(config.main, _MAIN_CONFIG, is_fast=True),

@@ -1,30 +1,37 @@
 """Burrow's status of groups and partitions as JSON bytes, equal to `snapshot.status.GroupStatus`.
 
 Arrow builds the partitions of some thousand rows at a time, when one of their groups is first requested. A group's
-answer is then a slice of these bytes.
+answer is then a slice of these bytes. Answers about many groups are built part by part and not kept.
 """
 
+import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import structs
+from numpy.typing import NDArray
 
-from warren.domain.arrays import Ints
+from warren.domain.arrays import Ints, ranges, sums
 from warren.domain.status import Status
-from warren.domain.text_columns import as_json, as_text, joined, replace_matching
+from warren.domain.text_columns import as_json, as_text, bytes_of, joined, lists, null_where, replace_matching
 from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.status import missing_group
 from warren.snapshot.time_lag import METHOD_NAMES, known_values
+from warren.web.chunks import Chunks
 from warren.web.go_json import dumps, to_number
 
 if TYPE_CHECKING:
     from warren.web.index import Index
 
 ROWS_PER_CHUNK = 2_048
+ROWS_PER_PART = 8_192
+"""How many groups and partitions a part of an answer about many groups has: about 3 MB."""
+MAX_BYTES = 96 << 20
+"""How much the chunks of a snapshot may take; beyond that each answer is built on its own."""
 _OK = int(Status.OK)
 _STATUS = pa.array([status.name for status in Status])
 _METHOD = pa.array(METHOD_NAMES)
@@ -33,7 +40,10 @@ _TO_ESCAPE = '["\\\\<>&\\x00-\\x1f\u2028\u2029]'
 
 def group_status(index: "Index", group_row: int, *, show_all: bool) -> bytes:
     """The status of a group with all its partitions, or with those that are not OK."""
-    chunk, begin, end = index.status_json.of(group_row)
+    found = index.status_json.of(group_row)
+    if found is None:
+        return bytes(index.status_json.of_groups(np.array([group_row]), show_all=show_all))
+    chunk, begin, end = found
     head, tail = chunk.groups[group_row - chunk.first_group]
     if show_all:
         return head + chunk.slice(begin, end) + tail
@@ -61,6 +71,12 @@ class JsonChunk:
     groups: list[tuple[bytes, bytes]] = field(default_factory=list)
     """What comes before and after the partitions of each group."""
 
+    @property
+    def size(self) -> int:
+        """How many bytes it takes."""
+        texts = sum(len(head) + len(tail) for head, tail in self.groups)
+        return self.data.nbytes + self.edges.nbytes + self.position_of_row.nbytes + texts
+
     def slice(self, begin: int, end: int) -> bytes:
         """The partitions from one position to another."""
         return bytes(self.data[int(self.edges[begin]) : int(self.edges[end]) - 1]) if end > begin else b""
@@ -76,34 +92,84 @@ class StatusJson:
     """The chunks of an index, each built once and only when it is needed."""
 
     def __init__(self, index: "Index") -> None:
-        self._index = index
-        self._names = {name: _quoted(names) for name, names in index.names.items()}
+        # The index refers to it: a cycle would keep the memory of old snapshots until the next garbage collection.
+        self._index: Index = weakref.proxy(index)
+        self.names = {name: json_names(names) for name, names in index.names.items()}
+        self._clusters = json_names(pa.array(index.clusters, pa.string()))
         self._starts: Ints = np.concatenate([[0], np.cumsum(index.partition_count)])
         self._chunk_of_group = self._starts[:-1] // ROWS_PER_CHUNK
-        self._chunks: dict[int, JsonChunk] = {}
+        self._chunks: Chunks[int, JsonChunk] = Chunks(MAX_BYTES)
 
-    def of(self, group_row: int) -> tuple[JsonChunk, int, int]:
-        """The chunk with a group's partitions, and the positions where they begin and end."""
+    def of(self, group_row: int) -> tuple[JsonChunk, int, int] | None:
+        """The chunk with a group's partitions, and the positions where they begin and end; None if there is no room."""
         number = int(self._chunk_of_group[group_row])
         chunk = self._chunks.get(number)
         if chunk is None:
-            chunk = self._chunks[number] = self._build(number)
+            if self._chunks.is_full:
+                return None
+            chunk = self._build(number)
+            self._chunks.put(number, chunk, chunk.size)
         base = int(self._starts[chunk.first_group])
         return chunk, int(self._starts[group_row]) - base, int(self._starts[group_row + 1]) - base
 
     def warm_up(self, previous: "StatusJson") -> None:
-        """Build the chunks that were requested of the previous snapshot, so that no request waits for them."""
-        for number in set(previous._chunks.copy()).intersection(self._chunk_of_group.tolist()):
-            self._chunks[number] = self._build(number)
+        """Build the chunks that were requested of late, so that no request waits for them."""
+        for number in set(previous._chunks.recently_used()).intersection(self._chunk_of_group.tolist()):
+            if not self._chunks.is_full:
+                chunk = self._build(number)
+                self._chunks.put(number, chunk, chunk.size, used_s=previous._chunks.used_s(number))
+
+    def parts(self, groups: Ints, *, show_all: bool) -> Iterator[memoryview]:
+        """The statuses of many groups, separated by commas, some thousand partitions at a time."""
+        index = self._index
+        if not groups.size:
+            return
+        count = index.partition_count if show_all else sums(index.columns["status"] != _OK, index.first_row)
+        part = np.cumsum(count[groups] + 1) // ROWS_PER_PART
+        for number, own in enumerate(np.split(groups, np.flatnonzero(np.diff(part)) + 1)):
+            if number:
+                yield memoryview(b",")
+            yield self.of_groups(own, show_all=show_all)
+
+    def of_groups(self, groups: Ints, *, show_all: bool) -> memoryview:
+        """The statuses of some groups, separated by commas."""
+        index = self._index
+        if show_all:
+            first_run, end_run = index.runs.first_of_group[groups], index.runs.first_of_group[groups + 1]
+            own_runs = ranges(first_run, end_run - first_run)
+            run, partition, row = index.runs.listed_rows(own_runs, index.columns["partition"])
+            count = index.partition_count[groups]
+        else:
+            first, end = index.first_row[groups], index.first_row[groups + 1]
+            size = np.where(index.group_columns["status"][groups] == _OK, 0, end - first)
+            row = ranges(first, size)
+            is_bad = index.columns["status"][row] != _OK
+            count, row = sums(is_bad, np.concatenate([[0], np.cumsum(size)])), row[is_bad]
+            run = np.searchsorted(index.runs.first, row, side="right") - 1
+            partition = index.columns["partition"][row].astype(np.int64)
+        partitions = lists(np.concatenate([[0], np.cumsum(count)]), self._lines(run, partition, row))
+        return bytes_of(joined(",", self._heads(groups), partitions, self._tails(groups)))[1:]
 
     def _build(self, number: int) -> JsonChunk:
         index, runs = self._index, self._index.runs
         begin, end = np.searchsorted(self._chunk_of_group, [number, number + 1]).tolist()
-        first_run, last_run = int(runs.first_of_group[begin]), int(runs.first_of_group[end])
-        run, partition, row = runs.listed_rows(first_run, last_run, index.columns["partition"])
+        own_runs = np.arange(runs.first_of_group[begin], runs.first_of_group[end])
+        run, partition, row = runs.listed_rows(own_runs, index.columns["partition"])
+        lines = joined(self._lines(run, partition, row), ",")
+        _, ends, data = lines.buffers()
+        edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
+        chunk = JsonChunk(memoryview(data), edges, begin, int(index.first_row[begin]), np.flatnonzero(row >= 0))
+        groups = np.arange(begin, end)
+        heads, tails = (texts.cast(pa.binary()).to_pylist() for texts in (self._heads(groups), self._tails(groups)))
+        chunk.groups.extend(zip(heads, tails, strict=True))
+        return chunk
+
+    def _lines(self, run: Ints, partition: Ints, row: Ints) -> pa.StringArray:
+        """The status of each partition; a row of -1 is a partition without a commit."""
+        index, runs = self._index, self._index.runs
         status = np.where(row < 0, Status.OK, index.columns["status"][row])
-        lines = joined(
-            '{"topic":', self._names["topic"].take(pa.array(index.codes["topic"][runs.first[run]])),
+        return joined(
+            '{"topic":', self.names["topic"].take(pa.array(index.codes["topic"][runs.first[run]])),
             ',"partition":', as_text(partition),
             ',"owner":', self._name("owner", row),
             ',"client_id":', self._name("client_id", row),
@@ -114,56 +180,52 @@ class StatusJson:
             ',"complete":', self._complete(row),
             ',"seconds_behind":', self._seconds("seconds_behind", row),
             ',"catch_up_seconds":', self._seconds("catch_up_low_s", row),
-            ',"retention_left_seconds":', self._seconds("retention_left_s", row), "},",
+            ',"retention_left_seconds":', self._seconds("retention_left_s", row), "}",
         )  # fmt: skip
-        _, ends, data = lines.buffers()
-        edges = np.frombuffer(ends, dtype=np.int32)[: len(lines) + 1].astype(np.int64)
-        chunk = JsonChunk(memoryview(data), edges, begin, int(index.first_row[begin]), np.flatnonzero(row >= 0))
-        time_lags = self._time_lags(begin, end)
-        chunk.groups.extend(self._group(chunk, begin + i, time_lag) for i, time_lag in enumerate(time_lags))
-        return chunk
 
-    def _group(self, chunk: JsonChunk, group_row: int, time_lag: bytes) -> tuple[bytes, bytes]:
+    def _heads(self, groups: Ints) -> pa.StringArray:
+        """What comes before the partitions of each group."""
         index = self._index
-        column = {name: int(values[group_row]) for name, values in index.group_columns.items()}
-        # `first_row` and `maxlag_row` count the rows of the bucket's file.
-        maxlag_row = index.first_row[group_row] + column["maxlag_row"] - column["first_row"]
-        cluster, group = index.group_key(group_row)
-        head = b'{"cluster":%b,"group":%b,"status":"%b","complete":%b,"partitions":[' % (
-            dumps(cluster),
-            dumps(group),
-            Status(column["status"]).name.encode(),
-            str(to_number(index.complete[group_row])).encode(),
-        )
-        tail = b'],"partition_count":%d,"maxlag":%b,"totallag":%d%b' % (
-            index.partition_count[group_row],
-            chunk.rows(np.array([maxlag_row])),
-            column["totallag"],
-            time_lag,
-        )
-        return head, tail
-
-    def _time_lags(self, begin: int, end: int) -> list[bytes]:
-        """The last keys of some groups and the end of each object."""
-        lag, own = self._index.time_lag, slice(begin, end)
-        text = joined(
-            ',"seconds_behind":', as_json(lag.seconds_behind[own]),
-            ',"seconds_behind_method":"', _METHOD.take(pa.array(lag.method[own] - int(TimeLagMethod.UNKNOWN))),
-            '","catch_up_seconds":', as_json(lag.catch_up_seconds[own]),
-            ',"catch_up_seconds_at_most":', as_json(lag.catch_up_seconds_at_most[own]),
-            ',"is_falling_behind":', as_text(lag.is_falling_behind[own]),
-            ',"retention_left_seconds":', as_json(lag.retention_left_seconds[own]),
-            ',"lost_messages":', as_text(lag.lost_messages[own]), "}",
+        return joined(
+            '{"cluster":', self._clusters.take(pa.array(index.group_cluster[groups])),
+            ',"group":', json_names(index.group_names.take(pa.array(groups))),
+            ',"status":"', _STATUS.take(pa.array(index.group_columns["status"][groups])),
+            '","complete":', _shares(index.complete[groups]), ',"partitions":[',
         )  # fmt: skip
-        keys: list[bytes] = text.cast(pa.binary()).to_pylist()
-        return keys
+
+    def _tails(self, groups: Ints) -> pa.StringArray:
+        """What comes after the partitions of each group."""
+        index = self._index
+        # `first_row` and `maxlag_row` count the rows of the bucket's file.
+        first = index.first_row[groups] - index.group_columns["first_row"][groups]
+        maxlag_row = first + index.group_columns["maxlag_row"][groups]
+        run = np.searchsorted(index.runs.first, maxlag_row, side="right") - 1
+        return joined(
+            '],"partition_count":', as_text(index.partition_count[groups]),
+            ',"maxlag":', self._lines(run, index.columns["partition"][maxlag_row].astype(np.int64), maxlag_row),
+            ',"totallag":', as_text(index.group_columns["totallag"][groups]),
+            self._time_lags(groups),
+        )  # fmt: skip
+
+    def _time_lags(self, groups: Ints) -> pa.StringArray:
+        """The last keys of some groups and the end of each object."""
+        lag = self._index.time_lag
+        return joined(
+            ',"seconds_behind":', as_json(lag.seconds_behind[groups]),
+            ',"seconds_behind_method":"', _METHOD.take(pa.array(lag.method[groups] - int(TimeLagMethod.UNKNOWN))),
+            '","catch_up_seconds":', as_json(lag.catch_up_seconds[groups]),
+            ',"catch_up_seconds_at_most":', as_json(lag.catch_up_seconds_at_most[groups]),
+            ',"is_falling_behind":', as_text(lag.is_falling_behind[groups]),
+            ',"retention_left_seconds":', as_json(lag.retention_left_seconds[groups]),
+            ',"lost_messages":', as_text(lag.lost_messages[groups]), "}",
+        )  # fmt: skip
 
     def _seconds(self, column: str, row: Ints) -> pa.StringArray:
         return as_json(np.where(row < 0, np.nan, known_values(self._index.columns[column][row])))
 
     def _name(self, column: str, row: Ints) -> pa.StringArray:
         # The last name is the empty one.
-        names = self._names[column]
+        names = self.names[column]
         return names.take(pa.array(np.where(row < 0, len(names) - 1, self._index.codes[column][row])))
 
     def _slot(self, which: str, row: Ints) -> pa.StringArray:
@@ -174,16 +236,19 @@ class StatusJson:
             '{"offset":', as_text(offset),
             ',"timestamp":', as_text(at_ms),
             ',"observedAt":', as_text(at_ms // 1000),
-            '000,"lag":', pc.if_else(pa.array(lag == UNKNOWN), "null", as_text(lag)), "}",
+            '000,"lag":', null_where(lag == UNKNOWN, as_text(lag)), "}",
         )  # fmt: skip
-        return pc.if_else(pa.array(at_ms == UNKNOWN), "null", text)
+        return null_where(at_ms == UNKNOWN, text)
 
     def _complete(self, row: Ints) -> pa.StringArray:
-        share = np.where(row < 0, np.float32(0), self._index.columns["complete"][row])
-        distinct, position = np.unique(share, return_inverse=True)
-        return pa.array([str(to_number(value)) for value in distinct], pa.string()).take(pa.array(position))
+        return _shares(np.where(row < 0, np.float32(0), self._index.columns["complete"][row]))
 
 
-def _quoted(names: pa.StringArray) -> pa.StringArray:
+def _shares(shares: NDArray[np.float32]) -> pa.StringArray:
+    distinct, position = np.unique(shares, return_inverse=True)
+    return pa.array([str(to_number(value)) for value in distinct], pa.string()).take(pa.array(position))
+
+
+def json_names(names: pa.StringArray) -> pa.StringArray:
     """Names as Go writes them in JSON; only those with special characters are encoded one by one."""
     return replace_matching(names, joined('"', names, '"'), _TO_ESCAPE, lambda name: dumps(name).decode())

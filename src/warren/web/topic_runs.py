@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from warren.domain.arrays import Codes, Ints
+from warren.domain.arrays import Codes, Ints, ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,18 @@ class TopicRuns:
         begin, end = np.searchsorted(self.topic_keys, [topic_key, topic_key + 1])
         return self.by_topic[begin:end]
 
-    def listed_rows(self, begin: int, end: int, partition: NDArray[np.generic]) -> tuple[Ints, Ints, Ints]:
-        """Every listed partition of the runs from `begin` to `end`: its run, its number and its row.
+    def listed_rows(self, runs: Ints, partition: NDArray[np.generic]) -> tuple[Ints, Ints, Ints]:
+        """Every listed partition of some runs: its run, its number and its row.
 
         The row is -1 if the group never committed to the partition.
         """
-        size, listed = self.size[begin:end], self.listed[begin:end]
-        run = np.repeat(np.arange(begin, end), listed)
-        committed = np.arange(int(size.sum())) + (int(self.first[begin]) if end > begin else 0)
+        size, listed, start = self.size[runs], self.listed[runs], self.first[runs]
+        run, committed = np.repeat(runs, listed), ranges(start, size)
         if run.size == committed.size:
             return run, partition[committed].astype(np.int64), committed
         first = np.cumsum(listed) - listed
         number = np.arange(run.size) - np.repeat(first, listed)
-        within = committed - np.repeat(self.first[begin:end], size)
+        within = committed - np.repeat(start, size)
         # A run that lists only its commits may have any partition numbers: the topic's size is not known.
         position = np.where(np.repeat(size == listed, size), within, partition[committed])
         row = np.full(run.size, -1, dtype=np.int64)
