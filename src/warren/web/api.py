@@ -47,13 +47,12 @@ class IndexFollower(SnapshotFollower):
         # The first answers do not wait for the history of the last hour: the next poll adds it.
         recent_of = self._recent.advance if self.index.snapshot.is_judged else None
         index = build_index(snapshot, hidden, recent_of)
-        previous, self.index = self.index, index
+        index.details.warm_up(self.index.details)
+        index.status_json.warm_up(self.index.status_json)
+        self.index = index
         if recent_of:
             took_ms = (time.monotonic() - began) * 1000
             log.debug("snapshot %d indexed in %.0f ms", snapshot.manifest.sequence, took_ms)
-        # Requests that come meanwhile build what they need themselves.
-        index.details.warm_up(previous.details)
-        index.status_json.warm_up(previous.status_json)
 
     def _index_version(self) -> Hashable:
         return self.index.snapshot.is_judged, frozenset(request.id for request in self._deletions())

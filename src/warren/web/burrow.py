@@ -1,31 +1,19 @@
 """Burrow's own paths: clusters, topics, and consumer groups with their windows and verdicts."""
 
 import logging
-from typing import Annotated
 
 import numpy as np
-from msgspec import Meta, Struct
 
 from warren.domain.windows import UNKNOWN
 from warren.errors import RequestError
 from warren.snapshot.requests import RequestKind
-from warren.snapshot.status import Slot
 from warren.web.api import Api
 from warren.web.go_json import dumps
 from warren.web.http import HOST, Request, RequestInfo, Response, success
 from warren.web.status_json import group_status, not_found
-from warren.web.window_json import group_windows
+from warren.web.windows import group_windows
 
 log = logging.getLogger(__name__)
-
-
-class PartitionWindow(Struct, rename={"current_lag": "current-lag"}):
-    """The window of a group's commits to a partition."""
-
-    offsets: Annotated[list[Slot | None], Meta(description="Oldest first; null where the window is not filled")]
-    owner: str
-    client_id: str
-    current_lag: int
 
 
 MAX_FAST_PARTITIONS = 500
@@ -71,7 +59,7 @@ def consumer(api: Api, request: Request) -> Response:
     group_row = index.known_group_row(request.params["cluster"], request.params["consumer"])
     # The windows are large, and escaped already.
     body = b'{"error":false,"message":"consumer detail returned","topics":{%b},"request":%b}' % (
-        bytes(group_windows(index, group_row)),
+        group_windows(index, group_row),
         dumps(RequestInfo(request.path, HOST)),
     )
     return Response(200, body)

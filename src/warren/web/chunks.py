@@ -56,12 +56,8 @@ class Chunks(Generic[Key, Chunk]):
                 self._bytes -= size
                 del self._used_s[key]
 
-    def recently_used(self) -> list[Key]:
-        """The keys of the chunks that were requested of late, the last one first."""
+    def recently_used(self) -> dict[Key, float]:
+        """The keys of the chunks that were requested of late, the last one first, and when that was."""
         with self._lock:
             used = sorted(self._used_s.items(), key=lambda item: -item[1])
-        return [key for key, used_s in used if used_s > time.monotonic() - RECENT_S]
-
-    def used_s(self, key: Key) -> float:
-        """When a chunk was used last, by the steady clock."""
-        return self._used_s[key]
+        return {key: used_s for key, used_s in used if used_s > time.monotonic() - RECENT_S}

@@ -89,14 +89,12 @@ class Details:
 
     def warm_up(self, previous: "Details") -> None:
         """Read the row groups that were requested of late, so that no request waits for them."""
-        for bucket, number in previous._chunks.recently_used():
+        for (bucket, number), used_s in previous._chunks.recently_used().items():
             if bucket >= len(self._snapshot.manifest.buckets) or self._chunks.is_full:
                 continue
             self._row_groups[bucket] = edges = self._snapshot.row_groups(bucket)
             if number < edges.size - 1:
-                details = self._read((bucket, number))
-                used_s = previous._chunks.used_s((bucket, number))
-                self._chunks.put((bucket, number), details, details.size, used_s)
+                self._row_group((bucket, number), used_s)
 
     def _places(self, bucket: int, group_row: int) -> list[tuple[RowGroup, int, int]]:
         """The row groups that have a group's partitions, and where those begin and end in each."""
@@ -110,7 +108,8 @@ class Details:
             places.append(((bucket, number), max(first, start) - start, min(last, stop) - start))
         return places
 
-    def _row_group(self, key: RowGroup) -> PartitionDetails:
+    def _row_group(self, key: RowGroup, used_s: float | None = None) -> PartitionDetails:
+        """A row group that is requested, or was at a time."""
         details = self._chunks.get(key)
         if details is not None:
             return details
@@ -120,7 +119,7 @@ class Details:
             if details is None:
                 details = self._read(key)
                 self._chunks.drop_oldest()
-                self._chunks.put(key, details, details.size)
+                self._chunks.put(key, details, details.size, used_s)
         return details
 
     def _read(self, key: RowGroup) -> PartitionDetails:

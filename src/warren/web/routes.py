@@ -20,6 +20,7 @@ from warren.web.config import GENERAL, HTTP_SERVER, LOGGING, MODULES, ZOOKEEPER
 from warren.web.go_json import dumps
 from warren.web.http import AnswerFunction, Condition, Fields, Handler, Request, Response, Routes
 from warren.web.openapi import document
+from warren.web.windows import PartitionWindow
 
 
 def openapi(_api: Api, _request: Request) -> Response:
@@ -90,7 +91,7 @@ ROUTES: Routes = {
     _CONSUMER: {
         "GET": Handler(
             burrow.consumer,
-            {"topics": dict[str, list[burrow.PartitionWindow]]},
+            {"topics": dict[str, list[PartitionWindow]]},
             is_cached=True,
             is_in_memory=burrow.has_windows_in_memory,
         ),

@@ -114,10 +114,11 @@ class StatusJson:
 
     def warm_up(self, previous: "StatusJson") -> None:
         """Build the chunks that were requested of late, so that no request waits for them."""
-        for number in set(previous._chunks.recently_used()).intersection(self._chunk_of_group.tolist()):
-            if not self._chunks.is_full:
+        existing = set(np.unique(self._chunk_of_group).tolist())
+        for number, used_s in previous._chunks.recently_used().items():
+            if number in existing and not self._chunks.is_full:
                 chunk = self._build(number)
-                self._chunks.put(number, chunk, chunk.size, used_s=previous._chunks.used_s(number))
+                self._chunks.put(number, chunk, chunk.size, used_s)
 
     def parts(self, groups: Ints, *, show_all: bool) -> Iterator[memoryview]:
         """The statuses of many groups, separated by commas, some thousand partitions at a time."""

@@ -1,4 +1,4 @@
-"""The JSON bytes of windows against rows of the snapshot, one by one; details that are read, kept and dropped."""
+"""Windows as JSON against rows of the snapshot, one by one; details that are read, kept and dropped."""
 
 import gc
 import weakref
@@ -15,11 +15,10 @@ from warren.snapshot.reader import Snapshot, newest_snapshot
 from warren.snapshot.status import Slot
 from warren.web import details, status_json
 from warren.web.api import IndexFollower
-from warren.web.burrow import PartitionWindow
 from warren.web.go_json import dumps
 from warren.web.index import Index, build_index
 from warren.web.status_json import group_status
-from warren.web.window_json import group_windows
+from warren.web.windows import PartitionWindow, group_windows
 
 FORMATS = Path(__file__).parents[1] / "snapshot" / "data"
 GROUPS = [f"g{number:02d}" for number in range(12)]
@@ -71,13 +70,15 @@ def check_windows(snapshot: Snapshot, index: Index) -> set[int]:
     for cluster, groups in index.groups.items():
         for group, group_row in groups.items():
             expected = rows_one_by_one(snapshot, index, cluster, group)
-            assert b"{" + bytes(group_windows(index, group_row)) + b"}" == dumps(expected)
+            assert b"{" + group_windows(index, group_row) + b"}" == dumps(expected)
             windows = [window for topic in expected.values() for window in topic]
             counts |= {len([slot for slot in window.offsets if slot]) for window in windows}
     return counts
 
 
-def test_the_bytes_are_those_of_the_rows_one_by_one(town: Town) -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 1000])
+def test_the_bytes_are_those_of_the_rows_one_by_one(town: Town, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("warren.web.windows.WINDOWS_AT_ONCE", at_once)
     snapshot = newest_snapshot(town.data)
     counts = check_windows(snapshot, build_index(snapshot))
     assert {0, 1, 2, 10} <= counts
