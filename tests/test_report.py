@@ -188,6 +188,7 @@ def test_a_group_as_a_table(run: Any) -> None:
     assert out.startswith("local / slow: WARN, at least 30 s behind, not catching up\n")
     for text in ("/10.0.0.7", "billing[1]", "0 s ago", "1,000", "627", "caught up: lag is 0"):
         assert text in out
+    assert out.index("WARN", out.index("why")) < out.index("caught up: lag is 0"), "the worst partition is the first"
     assert "never" in run("group", "local", "idle")[1]
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,8 +58,11 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
         code = Status[status]
         column = "worst_status" if code > Status.ERR else "status"
         groups = groups.filter(pc.equal(groups[column], int(code)))
-    worst = [(column, "descending") for column in ("status", "worst_status", "seconds_behind", "totallag")]
-    return groups.sort_by([*worst, ("cluster", "ascending"), ("group", "ascending")])
+    return _sorted(groups, ("status", "worst_status", "seconds_behind", "totallag"), ("cluster", "group"))
+
+
+def _sorted(rows: pa.Table, largest_first: Sequence[str], then_by: Sequence[str]) -> pa.Table:
+    return rows.sort_by([*((name, "descending") for name in largest_first), *((name, "ascending") for name in then_by)])
 
 
 def reload(data_dir: Path) -> tuple[bool, list[str]]:
@@ -137,7 +140,7 @@ def _status(row: Row, snapshot: Snapshot) -> Text:
 
 
 def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> None:
-    """Print one group with its partitions and reasons; WarrenError if there is no such group."""
+    """Print one group with its partitions, worst first, and reasons; WarrenError if there is no such group."""
     snapshot = open_snapshot(data_dir)
     group_and_partitions = snapshot.group(cluster, group)
     if group_and_partitions is None:
@@ -151,7 +154,8 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
     table = _table(
         ("topic", "partition", "status", *numbers, "last commit", "owner", "client", "why"), {"partition", *numbers}
     )
-    for partition in partitions.to_pylist():
+    worst_to_best = _sorted(partitions, ("status", "seconds_behind", "current_lag"), ("topic", "partition"))
+    for partition in worst_to_best.to_pylist():
         name, age_ms = Status(partition["status"]).name, snapshot.manifest.now_ms - partition["end_ms"]
         lag, *offsets = (_count(partition[column]) for column in ("current_lag", "committed_offset", "head"))
         table.add_row(

@@ -504,6 +504,16 @@ def test_of_the_worst_partitions_the_one_that_lags_most_speaks_for_the_group(cyc
     assert (group["count_stall"], names[group["worst_row"]][3], names[group["maxlag_row"]][3]) == (3, 1, 1)
 
 
+def test_of_the_worst_partitions_the_one_that_waits_longest_speaks_for_the_group(cycles: Rehearsal) -> None:
+    for n in range(5):
+        at = NOW + n * TRIGGER
+        cycles.sample(at, {"local": {"t": [3_000 * n, 1_000 + 10 * n]}})
+        cycles.cycle(at, [commit(2 * n + p, at - 10, offset, p) for p, offset in enumerate((2_000 * n, 990 + n))])
+    group, names = cycles.groups()["local", "g"], list(cycles.partitions())
+    assert group["count_ok"] == 2
+    assert (names[group["worst_row"]][3], names[group["maxlag_row"]][3]) == (1, 0)
+
+
 def test_limits_of_the_evaluator_reach_the_ladder(cycles: Rehearsal) -> None:
     for n in range(3):
         at = NOW + n * TRIGGER

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Meta, structs
 
-from warren.domain.arrays import Ints, SmallInts
+from warren.domain.arrays import Floats, Ints, SmallInts
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket, Manifest
@@ -130,8 +130,8 @@ def read_group_results(store: Store, manifest: Manifest, rows: Iterable[Row]) ->
 
 def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> dict[GroupName, GroupResult]:
     table = store.read_parquet(bucket.partitions, _COLUMNS)
-    status, lag = table["status"].to_numpy(), table["current_lag"].to_numpy()
-    bad = [_bad_partitions(status, lag, row["first_row"], row["partitions"]) for row in rows]
+    status, seconds, lag = (table[name].to_numpy() for name in ("status", "seconds_behind", "current_lag"))
+    bad = [_bad_partitions(status, seconds, lag, row["first_row"], row["partitions"]) for row in rows]
     listed = [positions[:limit] for positions in bad]
     # The listed partitions of all groups, then each group's partition with the largest lag.
     wanted = np.concatenate([*listed, np.array([row["maxlag_row"] for row in rows], dtype=np.int64)])
@@ -155,10 +155,10 @@ def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> d
     return results
 
 
-def _bad_partitions(status: SmallInts, lag: Ints, first: int, count: int) -> Ints:
-    """The positions of a group's partitions that are not OK, the most severe first."""
+def _bad_partitions(status: SmallInts, seconds: Floats, lag: Ints, first: int, count: int) -> Ints:
+    """The positions of a group's partitions that are not OK, worst first: by severity, then by lag in time."""
     positions = first + np.flatnonzero(status[first : first + count] > int(Status.OK))
-    return positions[np.lexsort((-lag[positions], -status[positions]))]
+    return positions[np.lexsort((-lag[positions], -seconds[positions], -status[positions]))]
 
 
 def _partition_status(row: Row) -> PartitionStatus:
