@@ -44,6 +44,10 @@ class PlannedCluster:
     """Those of them of which this cycle has a list of all partitions."""
     record_times: tuple[RecordTime, ...] = ()
     """When the records at some offsets were made."""
+    read_records: tuple[str, ...] = ()
+    """Globs of the topics whose first unread records are read."""
+    topic_refresh_ms: int = 60_000
+    """How old its list of topics may be."""
 
     @property
     def restarted_zookeeper_logs(self) -> tuple[int, ...]:

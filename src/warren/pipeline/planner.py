@@ -133,6 +133,8 @@ class Planner:
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
                     record_times=sample.record_times if sample else (),
+                    read_records=self.config.clusters[name].read_records,
+                    topic_refresh_ms=self.config.clusters[name].topic_refresh * 1000,
                     logs=(
                         *(log for read in own for log in to_logs(read, state, now_ms)),
                         *(read.to_log(now_ms) for read in in_zookeeper),
