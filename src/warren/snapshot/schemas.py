@@ -55,6 +55,7 @@ PARTITIONS = pa.schema(
 `head_ms` is when the head was sampled; `offsets_log` numbers the offsets partition that its commits come from.
 `unread_since_ms` is since when the message at `unread_offset`, the first unread one, has been there, give or take
 `unread_error_ms`; `behind_method` says how that is known (`domain/time_lag.py`), and `seconds_behind` is what follows.
+With AT_LEAST, `unread_error_ms` is how much longer it can have been there at most.
 `unread_record_ms` is the timestamp of that message itself, and `oldest_unread_age_s` its age.
 `lost` messages were deleted before they were read.
 """
