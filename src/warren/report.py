@@ -33,7 +33,8 @@ MAX_ROWS = 500
 _TIME_LAG = ("time lag", "catches up")
 _HIDDEN = frozenset({
     "bucket", "first_row", "worst_row", "maxlag_row", "behind_row", "behind_method", "seconds_behind", "rates_since_ms",
-    "unread_offset", "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost", *RATES,
+    "unread_offset", "unread_record_ms", "oldest_unread_age_s", "catch_up_low_s", "catch_up_high_s",
+    "retention_left_s", "lost", *RATES,
 })  # fmt: skip
 """Columns that JSON does not have: positions in files, and those that `time_lag` stands for."""
 
@@ -150,7 +151,7 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
         sys.stdout.write(json.dumps({**group_json(row), "partitions": listed}) + "\n")
         return
-    numbers = ("lag", *_TIME_LAG, "committed", "head")
+    numbers = ("lag", *_TIME_LAG, "oldest unread", "committed", "head")
     table = _table(
         ("topic", "partition", "status", *numbers, "last commit", "owner", "client", "why"), {"partition", *numbers}
     )
@@ -164,6 +165,7 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
             Text(name, style=COLORS.get(name, "")),
             lag,
             *_time_lag(partition),
+            _age(partition["oldest_unread_age_s"]),
             *offsets,
             "never" if partition["end_ms"] == UNKNOWN else f"{format_duration(age_ms)} ago",
             Text(partition["owner"] or ""),
@@ -174,6 +176,11 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
     if words := describe_time_lag(to_time_lag(row)):
         heading.append(f", {words}")
     _console().print(heading, table, sep="\n")
+
+
+def _age(seconds: float) -> str:
+    """The age of an unread message by its own timestamp; empty if none is unread or it is unknown."""
+    return "" if seconds == UNKNOWN else f"{format_duration(round(seconds * 1000))} old"
 
 
 def _count(number: int) -> str:

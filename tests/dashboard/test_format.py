@@ -84,6 +84,17 @@ def test_forecasts_in_words_and_in_order(formats: Call) -> None:
     assert tuple(formats("catchUpOrder", *arguments)) == numbers
 
 
+def test_an_age_is_shown_where_it_is_more_than_the_time_of_waiting(formats: Call) -> None:
+    cases = [
+        (432_000, {"seconds_behind": 20, "oldest_unread_age_seconds": 432_000}),
+        (None, {"seconds_behind": 20, "oldest_unread_age_seconds": 21}),
+        (None, {"seconds_behind": 3_600, "oldest_unread_age_seconds": 3_600}),
+        (60, {"seconds_behind": None, "oldest_unread_age_seconds": 60}),
+        (None, {"seconds_behind": 0, "oldest_unread_age_seconds": None}),
+    ]
+    assert formats("ageBeyondTimeLag", *([lag] for _, lag in cases)) == [age for age, _ in cases]
+
+
 def test_axes_have_one_unit(formats: Call) -> None:
     assert formats("timeTicks", [[0, 30, 60]], [[0, 600, 1_200]], [[0, 5_400, 10_800]], [[0, 86_400, 172_800]]) == [
         ["0", "30 s", "60 s"],

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer
+from confluent_kafka import Producer as ConfluentProducer
 
 from tests.kit.kafka import commit
 from tests.kit.receivers import Receiver, receiving
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.timeout(600)
 
 TOPIC = "orders"
 FILLED = 2_000
+DAY_S = 86_400
+BACKFILLED = "backfilled"
 ODD = "team/a b+ü"
 IDLE = [f"idle-{number:02d}" for number in range(20)]
 AT_ONCE = 20
@@ -74,11 +77,12 @@ class Live:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """Groups of several kinds, judged every second."""
     with Kafka() as kafka, receiving() as receiver:
-        create_topics(kafka.bootstrap, {TOPIC: 2})
+        create_topics(kafka.bootstrap, {TOPIC: 2, BACKFILLED: 1})
         fill_topic(kafka.bootstrap, TOPIC, FILLED)
         home = tmp_path_factory.mktemp("api")
         (home / "open.tmpl").write_text('{"group": {{jsonencoder .Group}}, "status": "{{.Result.Status}}"}')
         sections = sections_for({"main": kafka.bootstrap})
+        sections["cluster.main"]["read-records"] = [f"{BACKFILLED}*"]
         sections["notifier.hook"] = {
             "class-name": "http", "url-open": f"{receiver.url}/{{{{.Group}}}}", "send-once": True, "send-close": True,
             "template-open": str(home / "open.tmpl"), "template-close": str(home / "open.tmpl"),
@@ -177,6 +181,29 @@ def test_a_dashboard_asks_again_and_again(live: Live) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while time.monotonic() < until:
             assert set(pool.map(page, live.consumers())) == {(200, 200, 200)}
+
+
+def test_a_backfill_is_days_old_and_waits_for_seconds(live: Live) -> None:
+    def time_lag() -> dict[str, Any]:
+        answer = live.client.ask(group_path("importer", "explain", "main"))
+        lag: dict[str, Any] = answer.json["explanation"]["time_lag"] if answer.status == 200 else {}
+        return lag
+
+    commit(live.kafka.bootstrap, "importer", BACKFILLED, {0: 0})
+    wait_for(lambda: time_lag().get("seconds_behind_method") == "caught_up", "the group has read everything")
+    assert time_lag()["oldest_unread_age_seconds"] is None
+    begun_at = time.time()
+    producer = ConfluentProducer({"bootstrap.servers": live.kafka.bootstrap})
+    for number in range(100):
+        producer.produce(BACKFILLED, b"x", partition=0, timestamp=round((begun_at - 5 * DAY_S + number) * 1_000))
+    assert producer.flush(30) == 0
+    wait_for(lambda: time_lag()["oldest_unread_age_seconds"] is not None, "its first unread record has been read")
+    lag, passed_s = time_lag(), time.time() - begun_at
+    assert lag["seconds_behind_method"] == "head_history"
+    assert 0 < lag["seconds_behind"] <= passed_s + 2
+    assert 0 <= lag["oldest_unread_age_seconds"] - 5 * DAY_S <= passed_s + 2
+    metrics = live.client.ask("/metrics").text
+    assert 'warren_group_oldest_unread_age_seconds{cluster="main",consumer_group="importer"} 432' in metrics
 
 
 def window(client: Client, group: str) -> list[dict[str, Any]]:

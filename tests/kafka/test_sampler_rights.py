@@ -1,9 +1,12 @@
 """Samples of a real cluster with ACLs, whose topics Warren may no longer see."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from confluent_kafka import Producer
 
 from tests.config.written import loaded
 from tests.kit.kafka import commit
@@ -12,8 +15,11 @@ from tests.kit.secured import SCRAM, USERS, SecuredKafka
 from tests.kit.secured_sections import secured_sections
 from tests.kit.warrens import to_toml, wait_for
 from warren.demo.workload.topics import create_topics
+from warren.kafka.admin import AdminOf
+from warren.kafka.record_times import RecordTimes
 from warren.kafka.sampler import ClusterSamplers
-from warren.kafka.samples import ClusterSample, SampleQuestions, SamplingTarget
+from warren.kafka.samples import ClusterSample, SampleQuestions, SamplingTarget, Topic
+from warren.kafka.topics import PartitionLayout
 
 USER = USERS[SCRAM]
 TOPICS = ("orders", "payments", "points")
@@ -48,6 +54,37 @@ def asked(tmp_path: Path, kafka: SecuredKafka) -> Iterator[Callable[[Sequence[st
 
         wait_for(lambda: set(TOPICS) <= names(asked(())), "the topics are seen")
         yield asked
+
+
+def test_records_that_may_not_be_read_are_looked_up_and_the_right_is_named_once(
+    kafka: SecuredKafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made_ms = [time.time_ns() // 1_000_000 - age_ms for age_ms in (7_200_000, 3_600_000)]
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for time_ms in made_ms:
+        producer.produce("payments", b"x", partition=0, timestamp=time_ms)
+    assert producer.flush(30) == 0
+    config = loaded(tmp_path, to_toml(secured_sections(kafka, {"main": SCRAM})))
+    connection = config.connection_of(config.clusters["main"])
+    layout = PartitionLayout((Topic("payments", "its id", 1),), np.zeros(1, np.int64), np.zeros(1, np.int32))
+
+    def times_are_known(times: RecordTimes) -> bool:
+        unread = [("payments", 0, offset) for offset in (0, 1)]
+        known = times.known(SampleQuestions(unread_offsets=unread, unread_records=unread), layout, np.array([2]))
+        return [each[3:] for each in sorted(known)] == [(time_ms, 0, False) for time_ms in made_ms]
+
+    right = "Warren is not allowed to read the topic payments: grant Read on it to Warren's user"
+    refused, granted = (RecordTimes("main", AdminOf(connection), connection) for _ in range(2))
+    wait_for(lambda: times_are_known(refused), "the times are known by the brokers' index")
+    assert caplog.text.count(right) == 1
+    kafka.grant(USER, [Right("Read", "topic", "payments")])
+    try:
+        wait_for(lambda: times_are_known(granted), "the times are known by the records")
+    finally:
+        kafka.revoke(USER, [Right("Read", "topic", "payments")])
+    assert caplog.text.count(right) == 1
+    for times in (refused, granted):
+        times.close()
 
 
 def names(sample: ClusterSample) -> set[str]:

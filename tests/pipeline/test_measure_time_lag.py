@@ -182,9 +182,9 @@ def test_random_lives_are_within_the_stated_error(cycles: Rehearsal, seed: int) 
 def test_times_of_records_reach_further_back_than_the_history(cycles: Rehearsal) -> None:
     run(cycles, range(3), lambda n: 5_000 + n, lambda n: 10 if n == 0 else None)
     asked = [unread for result in cycles.results.values() for unread in result.times_to_look_up]
-    assert asked == [("local", "t", 0, 10)]
+    assert asked == [("local", "t", 0, 10, False)]
 
-    times = (("t", 0, 10, NOW - 6 * HOUR, 0), ("u", 0, 10, NOW - HOUR, 0), ("t", 0, 11, NOW, 0))
+    times = (("t", 0, 10, NOW - 6 * HOUR, 0, False), ("u", 0, 10, NOW - HOUR, 0, False), ("t", 0, 11, NOW, 0, False))
     cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
     [row] = run(cycles, range(3, 4), lambda n: 5_000 + n, lambda _: None)
     assert (row["behind_method"], row["unread_error_ms"]) == (TimeLagMethod.RECORD_TIME, 0)
@@ -198,18 +198,18 @@ def test_times_of_records_reach_further_back_than_the_history(cycles: Rehearsal)
 
 def test_a_group_that_reads_on_is_between_the_record_that_is_known_and_the_head(cycles: Rehearsal) -> None:
     run(cycles, range(1), lambda _: 5_000, lambda _: 10)
-    times = (("t", 0, 10, NOW - 6 * HOUR, 0),)
+    times = (("t", 0, 10, NOW - 6 * HOUR, 0, False),)
     cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
     [row] = run(cycles, range(1, 2), lambda _: 5_000, lambda _: 2_505)
     assert row["behind_method"] == TimeLagMethod.RECORD_TIME
     assert row["seconds_behind"] == pytest.approx(3 * 3600, rel=0.01)
     asked = [unread for result in cycles.results.values() for unread in result.times_to_look_up]
-    assert asked == [("local", "t", 0, 2_505)], "a rough time is looked up again"
+    assert asked == [("local", "t", 0, 2_505, False)], "a rough time is looked up again"
 
 
 def test_a_record_time_is_never_later_than_what_the_head_history_proves(cycles: Rehearsal) -> None:
     run(cycles, range(3), lambda n: 5_000 + n, lambda n: 10 if n == 0 else None)
-    times = (("t", 0, 10, NOW + 15_000, 0),)
+    times = (("t", 0, 10, NOW + 15_000, 0, False),)
     cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
     [row] = run(cycles, range(3, 4), lambda n: 5_000 + n, lambda _: None)
     assert (row["behind_method"], row["seconds_behind"]) == (TimeLagMethod.AT_LEAST, 30.0)

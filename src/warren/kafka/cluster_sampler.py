@@ -80,7 +80,7 @@ class ClusterSampler:
         self._client = AdminOf(target.connection)
         self._describer = TopicDescriber(target, self._client)
         self._tails = Tails(target.cluster, target.connection)
-        self._record_times = RecordTimes(target.cluster, self._client)
+        self._record_times = RecordTimes(target.cluster, self._client, target.connection)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
         self._is_refresh_wanted = threading.Event()
@@ -139,7 +139,7 @@ class ClusterSampler:
             heads=heads,
             log_starts=topics.log_starts if is_new_layout else NO_OFFSETS,
             verified_tails=verified_tails,
-            record_times=self._record_times.known(questions.unread_offsets, topics.layout, heads),
+            record_times=self._record_times.known(questions, topics.layout, heads),
             owners=owners.table,
             consumer_groups=owners.groups,
             versions=SampleVersions(topics.version, topics.owners.version),

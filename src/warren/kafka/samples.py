@@ -1,6 +1,6 @@
 """What to sample of a cluster, and what a sample contains."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +17,10 @@ VerifiedTail = tuple[str, int, int]
 
 UnreadOffset = tuple[str, int, int]
 """A topic, a partition of it, and the offset of its first unread message."""
-RecordTime = tuple[str, int, int, int, int]
-"""A topic, a partition of it, an offset, the time of the record there, and how far off that may be (both in ms)."""
+KnownTime = tuple[int, int, bool]
+"""The time of a record, how far off it may be (both in ms), and whether it is when the broker appended the record."""
+RecordTime = tuple[str, int, int, int, int, bool]
+"""A topic, a partition of it, an offset, and the KnownTime of the record there."""
 
 TOPIC_GRACE_MS = 5_000
 """How long lists of topics must lack a topic that does not exist until it counts as deleted."""
@@ -109,6 +111,8 @@ class SampleQuestions:
     unverified_tails: Sequence[Partition] = ()
     missing_topics: Sequence[str] = ()
     unread_offsets: Sequence[UnreadOffset] = ()
+    unread_records: Collection[UnreadOffset] = ()
+    """Those of `unread_offsets` whose records are to be read."""
 
 
 @dataclass(frozen=True, slots=True)

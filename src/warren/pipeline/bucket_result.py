@@ -66,11 +66,14 @@ def decode_result(data: bytes) -> BucketResult:
     return msgspec.msgpack.decode(data, type=BucketResult)
 
 
-def unread_offsets(results: Iterable[BucketResult]) -> dict[str, list[UnreadOffset]]:
-    """By cluster, the offsets of first unread messages of which only a bound in time is known."""
-    offsets: dict[str, list[UnreadOffset]] = {}
-    for cluster, topic, partition, offset in (unread for result in results for unread in result.times_to_look_up):
-        offsets.setdefault(cluster, []).append((topic, partition, offset))
+def unread_offsets(results: Iterable[BucketResult]) -> dict[str, tuple[list[UnreadOffset], list[UnreadOffset]]]:
+    """By cluster, the offsets of first unread messages whose times are asked for, and those of them that are read."""
+    offsets: dict[str, tuple[list[UnreadOffset], list[UnreadOffset]]] = {}
+    every = (unread for result in results for unread in result.times_to_look_up)
+    for cluster, topic, partition, offset, is_read in every:
+        asked, to_read = offsets.setdefault(cluster, ([], []))
+        asked.append((topic, partition, offset))
+        to_read += asked[-1:] if is_read else ()
     return offsets
 
 

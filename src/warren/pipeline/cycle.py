@@ -291,7 +291,7 @@ class Cycles:
         for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
             tails[cluster][topic, partition] = None
         missing, unread = self._head_files.missing_topics(), unread_offsets(results)
-        self._ask({n: SampleQuestions(list(tails[n]), missing.get(n, ()), unread.get(n, ())) for n in tails})
+        self._ask({n: SampleQuestions(list(tails[n]), missing.get(n, ()), *unread.get(n, ())) for n in tails})
 
     def _log_rejects(self, results: Sequence[BucketResult]) -> None:
         for reject in (reject for result in results for reject in result.rejects):

@@ -193,7 +193,8 @@ class RowHeads:
     def unread_since(self, rows: Ints, cluster: str, offset: Ints) -> UnreadSince:
         """When the head of each row passed an offset that it is beyond now.
 
-        Where it was beyond it in the oldest sample already, the time is that of the sample: AT_LEAST.
+        Where it was beyond it in the oldest sample already, the time is that of the sample: AT_LEAST. If older samples
+        lack the partition, the error is how much longer its log can have existed at most.
         """
         covering, started, ended = self.times(cluster)
         since = unknown_since(rows.size)
@@ -208,12 +209,22 @@ class RowHeads:
         between_ms = passing_time(offset, started[before], before_head, ended[after], after_head)
         since.since_ms = np.where(is_between, between_ms[0], np.where(is_before, ended[after], UNKNOWN))
         since.error_ms = np.where(is_between, between_ms[1], UNKNOWN)
+        since.error_ms[is_before] = self._age_beyond_ms(covering, after[is_before], rows[is_before], started, ended)
         by_record_time = np.array([self._samples[index].by_record_time for index in covering])[before]
         since.method[is_between] = np.where(by_record_time, TimeLagMethod.RECORD_TIME, TimeLagMethod.HEAD_HISTORY)[
             is_between
         ]
         since.method[is_before] = TimeLagMethod.AT_LEAST
         return since
+
+    def _age_beyond_ms(self, covering: Sequence[int], first: Ints, rows: Ints, started: Ints, ended: Ints) -> Ints:
+        """How long each log can have existed before the first sample that has it; UNKNOWN if no sample lacks it."""
+        age_ms = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for position in np.unique(first[first > 0]).tolist():
+            own = np.flatnonzero(first == position)
+            is_missing = self._index(self._samples[covering[position - 1]])[rows[own]] < 0
+            age_ms[own[is_missing]] = ended[position] - started[position - 1]
+        return age_ms
 
     def _around_passing(self, covering: Sequence[int], rows: Ints, offset: Ints) -> tuple[Ints, Ints]:
         """The last sample in which the head of each row was known and not beyond an offset, and the first after it.

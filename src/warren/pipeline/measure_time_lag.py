@@ -4,9 +4,10 @@ import numpy as np
 
 from warren.domain.arrays import Bools, Floats, Ints, SmallInts
 from warren.domain.rates import MIN_AGE_MS, SPANS_MS, catch_up_seconds, lost_messages, retention_left_seconds
-from warren.domain.time_lag import TimeLagMethod, UnreadSince, seconds_behind
+from warren.domain.time_lag import TimeLagMethod, UnreadSince, age_seconds, seconds_behind
 from warren.domain.windows import UNKNOWN, mean_distance_ms
 from warren.pipeline.head_history import RowHeads
+from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.record_times import set_record_times
 from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
 
@@ -34,11 +35,12 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     start_rate = np.full(len(rows), np.nan)
     for index in np.unique(rows.cluster[own]).tolist():
         cluster, of_cluster = plan.clusters[index], own[rows.cluster[own] == index]
-        _look_up(rows, of_cluster[is_wanted[of_cluster]], heads, cluster.name)
+        _look_up(rows, of_cluster[is_wanted[of_cluster]], heads, cluster)
         set_record_times(bucket, of_cluster, cluster.record_times, plan.now_ms)
         start_rate[of_cluster] = heads.log_start_rate(of_cluster, cluster.name)
     since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
     rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
+    rows.oldest_unread_age_s[own] = age_seconds(rows.unread_record_ms[own], plan.now_ms)
     _set_forecasts(rows, own, start_rate[own])
     rows.unread_offset[own] = rows.committed_offset[own]
     return bucket
@@ -53,14 +55,17 @@ def _is_looked_up(rows: Rows, own: Ints) -> Bools:
     return is_wanted
 
 
-def _look_up(rows: Rows, wanted: Ints, heads: RowHeads, cluster: str) -> None:
+def _look_up(rows: Rows, wanted: Ints, heads: RowHeads, cluster: PlannedCluster) -> None:
     """Look up when the head passed the committed offsets of some rows of a cluster."""
-    found = heads.unread_since(wanted, cluster, rows.committed_offset[wanted])
+    found = heads.unread_since(wanted, cluster.name, rows.committed_offset[wanted])
+    # A log may be a little older than the first list of topics that has it.
+    is_new_log = (found.method == TimeLagMethod.AT_LEAST) & (found.error_ms != UNKNOWN)
+    found.error_ms[is_new_log] += cluster.topic_refresh_ms
     # A bound that was known before the history forgot it still holds.
     is_same = rows.unread_offset[wanted] == rows.committed_offset[wanted]
     stands = is_same & (rows.behind_method[wanted] == TimeLagMethod.AT_LEAST)
     stands &= np.isin(found.method, (TimeLagMethod.UNKNOWN, TimeLagMethod.AT_LEAST))
-    stands &= (found.method == TimeLagMethod.UNKNOWN) | (rows.unread_since_ms[wanted] < found.since_ms)
+    stands &= (found.method == TimeLagMethod.UNKNOWN) | (rows.unread_since_ms[wanted] <= found.since_ms)
     _set(rows, wanted[~stands], found.since_ms[~stands], found.error_ms[~stands], found.method[~stands])
 
 

@@ -36,6 +36,10 @@ class PlannedCluster:
     filters: tuple[GroupFilter, ...] = (GroupFilter(),)
     has_new_filters: bool = False
     """Whether groups that are known already have to pass the filters again."""
+    topic_refresh_ms: int = 60_000
+    """How old its list of topics may be."""
+    read_records: tuple[str, ...] = ()
+    """Globs of the topics whose first unread records are read."""
     listed_at_ms: int | None = None
     """When its brokers listed the groups that they know; None if they did not for this cycle."""
     zookeeper_logs: tuple[int, ...] = ()

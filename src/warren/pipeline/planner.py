@@ -130,6 +130,8 @@ class Planner:
                     is_restarted=any(read.is_another_log for read in own),
                     recent_ms=round(recent_s * 1000),
                     max_gap_ms=round(MAX_GAP_TRIGGERS * every_s * 1000),
+                    topic_refresh_ms=self.config.clusters[name].topic_refresh * 1000,
+                    read_records=self.config.clusters[name].read_records,
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
                     record_times=sample.record_times if sample else (),

@@ -80,7 +80,8 @@ def _time_lag(rows: Rows, group: Ints, first: Ints) -> dict[str, object]:
     method = rows.behind_method[row]
     is_partly_known = np.logical_or.reduceat((rows.behind_method == TimeLagMethod.UNKNOWN), first) & (behind > 0)
     method = np.where(is_partly_known, TimeLagMethod.AT_LEAST, method).astype(np.int8)
-    return {"seconds_behind": behind, "behind_method": method, "behind_row": row}
+    age = np.maximum.reduceat(rows.oldest_unread_age_s, first)
+    return {"seconds_behind": behind, "behind_method": method, "behind_row": row, "oldest_unread_age_s": age}
 
 
 def _sum(values: NDArray[np.number], first: Ints) -> NDArray[np.number]:

@@ -86,6 +86,8 @@ class Rows:
     unread_error_ms: Ints
     behind_method: SmallInts
     seconds_behind: Floats
+    unread_record_ms: Ints
+    oldest_unread_age_s: Floats
     rates_since_ms: Ints
     produced_1m: Rates
     produced_10m: Rates
@@ -123,7 +125,8 @@ _NEW: dict[str, tuple[type[np.generic], int]] = {
     "trend_floor": (np.float64, UNKNOWN),
     **dict.fromkeys(("unread_offset", "unread_since_ms", "unread_error_ms", "rates_since_ms"), (np.int64, UNKNOWN)),
     "behind_method": (np.int8, UNKNOWN),
-    "seconds_behind": (np.float64, UNKNOWN),
+    "unread_record_ms": (np.int64, UNKNOWN),
+    **dict.fromkeys(("seconds_behind", "oldest_unread_age_s"), (np.float64, UNKNOWN)),
     **dict.fromkeys(RATES, (np.float32, UNKNOWN)),
     **dict.fromkeys(("catch_up_low_s", "catch_up_high_s", "retention_left_s"), (np.float32, UNKNOWN)),
     "lost": (np.int64, 0),

@@ -24,6 +24,7 @@ from warren.snapshot.time_lag import (
     CatchUpSeconds,
     IsFallingBehind,
     LostMessages,
+    OldestUnreadAge,
     RetentionLeft,
     SecondsBehind,
     TimeLag,
@@ -41,7 +42,7 @@ MIN_PARTITIONS_PER_GROUP = 20
 _COLUMNS = [
     "topic", "partition", "owner", "client_id", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
-    "seconds_behind", "catch_up_low_s", "retention_left_s",
+    "seconds_behind", "oldest_unread_age_s", "catch_up_low_s", "retention_left_s",
 ]  # fmt: skip
 
 StatusName = Annotated[
@@ -76,6 +77,7 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     current_lag: Annotated[int, Meta(description="Lag behind the newest head; 0 also if it is unknown")]
     complete: Complete
     seconds_behind: SecondsBehind = None
+    oldest_unread_age_seconds: OldestUnreadAge = None
     catch_up_seconds: CatchUpSeconds = None
     retention_left_seconds: RetentionLeft = None
 
@@ -93,6 +95,7 @@ class GroupStatus(msgspec.Struct, frozen=True):
     totallag: Annotated[int, Meta(description="Sum of the lags of all partitions")]
     seconds_behind: SecondsBehind = None
     seconds_behind_method: BehindMethod = METHOD_NAMES[0]
+    oldest_unread_age_seconds: OldestUnreadAge = None
     catch_up_seconds: CatchUpSeconds = None
     catch_up_seconds_at_most: CatchUpAtMost = None
     is_falling_behind: IsFallingBehind = False
@@ -173,6 +176,7 @@ def _partition_status(row: Row) -> PartitionStatus:
         max(row["current_lag"], 0),
         row["complete"],
         known_or_none(row["seconds_behind"]),
+        known_or_none(row["oldest_unread_age_s"]),
         known_or_none(row["catch_up_low_s"]),
         known_or_none(row["retention_left_s"]),
     )

@@ -20,6 +20,7 @@ from warren.snapshot.time_lag import (
     CatchUpSeconds,
     IsFallingBehind,
     LostMessages,
+    OldestUnreadAge,
     RetentionLeft,
     SecondsBehind,
 )
@@ -75,6 +76,7 @@ class GroupColumns(Struct):
     spark: Annotated[list[str], Meta(description="Lag of the last hour, one character from 0 to Z per point")]
     seconds_behind: list[SecondsBehind]
     seconds_behind_method: list[BehindMethod]
+    oldest_unread_age_seconds: list[OldestUnreadAge]
     catch_up_seconds: list[CatchUpSeconds]
     catch_up_seconds_at_most: list[CatchUpAtMost]
     is_falling_behind: list[IsFallingBehind]
@@ -115,6 +117,7 @@ def _columns(index: Index, topic: str = "") -> bytes:
         spark=recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
         seconds_behind=time_lag.seconds_behind[rows].tolist(),
         seconds_behind_method=time_lag.method_names(rows),
+        oldest_unread_age_seconds=time_lag.oldest_unread_age_seconds[rows].tolist(),
         catch_up_seconds=time_lag.catch_up_seconds[rows].tolist(),
         catch_up_seconds_at_most=time_lag.catch_up_seconds_at_most[rows].tolist(),
         is_falling_behind=time_lag.is_falling_behind[rows].tolist(),

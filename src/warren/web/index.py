@@ -23,7 +23,7 @@ from warren.web.topic_runs import TopicRuns, Topics, find_runs
 _PARTITION_COLUMNS = (
     "partition", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
-    "seconds_behind", "catch_up_low_s", "retention_left_s",
+    "seconds_behind", "oldest_unread_age_s", "catch_up_low_s", "retention_left_s",
 )  # fmt: skip
 _NAME_COLUMNS = ("topic", "owner", "client_id")
 _GROUP_COLUMNS = (

@@ -113,6 +113,7 @@ class StatusJson:
             ',"current_lag":', as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
             ',"complete":', self._complete(row),
             ',"seconds_behind":', self._seconds("seconds_behind", row),
+            ',"oldest_unread_age_seconds":', self._seconds("oldest_unread_age_s", row),
             ',"catch_up_seconds":', self._seconds("catch_up_low_s", row),
             ',"retention_left_seconds":', self._seconds("retention_left_s", row), "},",
         )  # fmt: skip
@@ -149,7 +150,8 @@ class StatusJson:
         text = joined(
             ',"seconds_behind":', as_json(lag.seconds_behind[own]),
             ',"seconds_behind_method":"', _METHOD.take(pa.array(lag.method[own] - int(TimeLagMethod.UNKNOWN))),
-            '","catch_up_seconds":', as_json(lag.catch_up_seconds[own]),
+            '","oldest_unread_age_seconds":', as_json(lag.oldest_unread_age_seconds[own]),
+            ',"catch_up_seconds":', as_json(lag.catch_up_seconds[own]),
             ',"catch_up_seconds_at_most":', as_json(lag.catch_up_seconds_at_most[own]),
             ',"is_falling_behind":', as_text(lag.is_falling_behind[own]),
             ',"retention_left_seconds":', as_json(lag.retention_left_seconds[own]),

@@ -27,7 +27,7 @@ from warren.snapshot.time_lag import to_time_lag
 DAY = 86_400_000
 TIME_LAG = (
     "seconds_behind", "seconds_behind_method", "catch_up_seconds", "catch_up_seconds_at_most", "is_falling_behind",
-    "retention_left_seconds", "lost_messages", *RATES,
+    "retention_left_seconds", "lost_messages", *RATES, "oldest_unread_age_seconds",
 )  # fmt: skip
 
 
