@@ -65,7 +65,7 @@ def _unread_offsets(rows: Rows, own: Ints) -> Ints:
 
 def _is_rough(rows: Rows, now_ms: int) -> Bools:
     is_far_off = rows.unread_error_ms > ROUGH_SHARE * (now_ms - rows.unread_since_ms)
-    is_record_time = rows.behind_method == TimeLagMethod.RECORD_TIME
+    is_record_time = np.isin(rows.behind_method, (TimeLagMethod.APPEND_TIME, TimeLagMethod.RECORD_TIME))
     is_rough: Bools = (rows.behind_method == TimeLagMethod.AT_LEAST) | (is_record_time & is_far_off)
     return is_rough
 
