@@ -267,8 +267,8 @@ def test_without_the_right_to_read_all_topics_markers_of_transactions_count_as_l
 
 def test_without_the_right_on_configurations_nobody_knows_how_long_messages_are_kept(live: Live) -> None:
     topic, group = "drafts", "editors"
-    config = {"retention.ms": "3600000"}
-    live.kafka.admin().create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(30)
+    admin = live.kafka.admin()
+    admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "3600000"})])[topic].result(30)
     fill_topic(live.kafka.bootstrap, topic, 10)
     commit(live.kafka.bootstrap, group, topic, {0: 1})
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from warren.domain.arrays import Bools, Floats, to_array, to_ints
 from warren.domain.rates import NEVER_S
 from warren.domain.time_lag import TimeLagMethod
+from warren.domain.windows import UNKNOWN
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.working_bucket import WorkingBucket
 
@@ -65,8 +66,11 @@ def topics_to_describe(bucket: WorkingBucket, plan: CyclePlan) -> tuple[LaggingT
     """The topics of groups that are behind and do not just keep up, those of the largest time lags first."""
     rows = bucket.rows
     lagging = np.flatnonzero((rows.current_lag > 0) & (rows.catch_up_high_s != 0))
-    lagging = lagging[np.argsort(-rows.seconds_behind[lagging], kind="stable")]
-    _, first = np.unique(rows.cluster[lagging].astype(np.int64) << 32 | rows.topic[lagging], return_index=True)
-    worst = lagging[np.sort(first)[: MAX_DESCRIBED // plan.buckets + 1]]
-    clusters = [plan.clusters[index].name for index in rows.cluster[worst].tolist()]
-    return tuple(zip(clusters, bucket.topics.values.take(pa.array(rows.topic[worst])).to_pylist(), strict=True))
+    pairs, pair_of_row = np.unique(
+        rows.cluster[lagging].astype(np.int64) << 32 | rows.topic[lagging], return_inverse=True
+    )
+    longest_s = np.full(pairs.size, float(UNKNOWN))
+    np.maximum.at(longest_s, pair_of_row, rows.seconds_behind[lagging])
+    worst = pairs[np.argsort(-longest_s, kind="stable")[: MAX_DESCRIBED // plan.buckets + 1]]
+    clusters = [plan.clusters[index].name for index in (worst >> 32).tolist()]
+    return tuple(zip(clusters, bucket.topics.values.take(pa.array(worst & 0xFFFFFFFF)).to_pylist(), strict=True))
