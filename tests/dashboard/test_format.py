@@ -128,7 +128,8 @@ def test_a_forecast_is_a_line_to_zero_or_two_if_the_rates_disagree(forecasts: Ca
 def test_messages_are_lost_at_the_age_that_retention_allows(forecasts: Call) -> None:
     """Messages that are an hour old are deleted; a group that reads half of what is written has twice the time."""
     stopped = lag(None, None, seconds_behind=600, retention_left_seconds=3_000)
-    slow = lag(None, None, seconds_behind=600, retention_left_seconds=6_000) | {"rates": {**RATES, "consumed_10m": 5}}
+    slow = lag(None, None, seconds_behind=600, retention_left_seconds=6_000)
+    slow["rates"] = {**RATES, "consumed_1m": 5, "consumed_10m": 6}
     unknown = lag(None, None, seconds_behind=600, retention_left_seconds=None)
     assert forecasts("retentionLimit", [stopped], [slow], [unknown]) == [3_600, 3_600, None]
     partitions = [{"partition": number, "time_lag": own} for number, own in enumerate([unknown, slow, stopped])]

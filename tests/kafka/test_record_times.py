@@ -76,6 +76,21 @@ def test_times_out_of_order_end_and_are_not_later_than_now() -> None:
     assert NOW - 7 * HOUR <= found_ms <= NOW
 
 
+@pytest.mark.parametrize(
+    ("name", "times_ms"),
+    [
+        ("out of order", np.random.default_rng(3).permutation(steady(2_000)).tolist()),
+        ("a backfill after live records", [*steady(1_000), *(time_ms - 9_000 * HOUR for time_ms in steady(1_000))]),
+        ("a backfill before live records", [*(time_ms - 9_000 * HOUR for time_ms in steady(1_000)), *steady(1_000)]),
+        ("from the future", [time_ms + 9 * HOUR for time_ms in steady(2_000)]),
+    ],
+)
+def test_a_time_is_never_before_that_of_the_first_record_in_the_log(name: str, times_ms: list[int]) -> None:
+    for offset in range(0, 2_000, 97):
+        found_ms, error_ms = look_up(Log(times_ms).ask, {(*P, offset): 2_000}, NOW, time.monotonic() + 5)[*P, offset]
+        assert min(times_ms[0], NOW) <= found_ms - error_ms, (name, offset)
+
+
 def test_a_record_that_was_deleted_has_the_time_of_the_first_one_left() -> None:
     log = Log(steady(1_000), log_start=500)
     assert look_up(log.ask, {(*P, 100): 1_500}, NOW, time.monotonic() + 5) == {(*P, 100): (steady(1_000)[0], 0)}

@@ -1,5 +1,6 @@
 """Samples of a real cluster with ACLs, whose topics Warren may no longer see."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,11 +15,14 @@ from tests.kit.rights import Right
 from tests.kit.secured import SCRAM, USERS, SecuredKafka
 from tests.kit.secured_sections import secured_sections
 from tests.kit.warrens import to_toml, wait_for
+from warren.config.kafka import Connection
 from warren.demo.workload.topics import create_topics
+from warren.kafka import topic_configs
 from warren.kafka.admin import AdminOf
 from warren.kafka.record_times import RecordTimes
 from warren.kafka.sampler import ClusterSamplers
 from warren.kafka.samples import ClusterSample, SampleQuestions, SamplingTarget, Topic
+from warren.kafka.topic_configs import TopicConfigs
 from warren.kafka.topics import PartitionLayout
 
 USER = USERS[SCRAM]
@@ -41,10 +45,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, kafka: SecuredKafka) -> Iterator[Callable[[Sequence[str]], ClusterSample]]:
-    """Samples, each asked for topics that the requester misses."""
+def connection(tmp_path: Path, kafka: SecuredKafka) -> Connection:
     config = loaded(tmp_path, to_toml(secured_sections(kafka, {"main": SCRAM})))
-    connection = config.connection_of(config.clusters["main"])
+    return config.connection_of(config.clusters["main"])
+
+
+@pytest.fixture
+def asked(connection: Connection) -> Iterator[Callable[[Sequence[str]], ClusterSample]]:
+    """Samples, each asked for topics that the requester misses."""
     target = SamplingTarget("main", connection, topic_refresh_s=0.2, own_topics=frozenset({"points"}))
     with ClusterSamplers([target], processes=1) as samplers:
 
@@ -127,3 +135,26 @@ def test_a_topic_that_is_deleted_is_absent(kafka: SecuredKafka, asked: Asked) ->
     admin.delete_topics(["short-lived"])["short-lived"].result(30)
     wait_for(lambda: "short-lived" not in names(asked(())), "it is not listed")
     assert asked(["short-lived"]).absent_topics == ("short-lived",)
+
+
+def test_without_the_right_to_describe_configurations_nothing_is_missing_but_them(
+    kafka: SecuredKafka, connection: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(topic_configs, "RETRY_S", 0.0)
+    monkeypatch.setattr(topic_configs, "REFRESH_S", 0.0)
+    caplog.set_level(logging.DEBUG, topic_configs.__name__)
+    layout = PartitionLayout((Topic("orders", "1", 1), Topic("payments", "2", 1)), np.arange(2), np.zeros(2, np.int32))
+    configs = TopicConfigs("main", AdminOf(connection))
+
+    def described() -> set[str]:
+        return set(configs.known(["orders", "payments"], layout)["topic"].to_pylist())
+
+    wait_for(lambda: described() or caplog.messages, "the brokers have answered")
+    for _ in range(20):
+        assert described() == set()
+    right = Right("DescribeConfigs", "topic", "orders")
+    kafka.grant(USER, [right])
+    wait_for(lambda: described() == {"orders"}, "it is seen as soon as there is the right")
+    [message] = caplog.messages
+    assert "grant DescribeConfigs on topics to Warren's user" in message
+    kafka.revoke(USER, [right])

@@ -13,6 +13,8 @@ import confluent_kafka
 import numpy as np
 from confluent_kafka import ConsumerGroupType, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
 from warren.config.kafka import Connection
 from warren.domain.arrays import Codes, Ints
@@ -162,6 +164,15 @@ class Admin:
                 self._client.list_topics(timeout=min(_CONTROLLER_TIMEOUT_S, _left(deadline)))
             # A large cluster that is only slow is not asked without pause.
             rest_s = max(_CONTROLLER_CHECK_S, 3 * (time.monotonic() - started))
+
+    def describe_configs(self, topics: Sequence[str], deadline: float) -> dict[str, dict[str, str] | None]:
+        """The configuration of each topic; None if Warren may not see it, or if there is no such topic."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        futures = self._client.describe_configs(resources, request_timeout=_left(deadline))
+        results = {resource.name: self._result(future, deadline) for resource, future in futures.items()}
+        return {
+            topic: found and {name: entry.value for name, entry in found.items()} for topic, found in results.items()
+        }
 
     def list_offsets(self, request: OffsetRequest, isolation: int, deadline: float) -> OffsetsFuture:
         """Send a request for offsets; `to_offsets` reads the answer."""

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from warren.clock import ClockReading, read_clock
 from warren.config import Config
-from warren.kafka.samples import ClusterSample, Partition, SampleQuestions
-from warren.pipeline.bucket_result import BucketResult, unread_offsets
+from warren.kafka.samples import ClusterSample, SampleQuestions
+from warren.pipeline.bucket_result import BucketResult, sample_questions
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.cluster_errors import log_cluster_errors
 from warren.pipeline.cluster_reads import ClusterReads
@@ -287,11 +287,7 @@ class Cycles:
         log_cluster_errors(before, manifest)
         self._head_files.published()
         self._log_rejects(results)
-        tails: dict[str, dict[Partition, None]] = {name: {} for name in self._planner.names}
-        for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
-            tails[cluster][topic, partition] = None
-        missing, unread = self._head_files.missing_topics(), unread_offsets(results)
-        self._ask({n: SampleQuestions(list(tails[n]), missing.get(n, ()), *unread.get(n, ())) for n in tails})
+        self._ask(sample_questions(self._planner.names, results, self._head_files.missing_topics()))
 
     def _log_rejects(self, results: Sequence[BucketResult]) -> None:
         for reject in (reject for result in results for reject in result.rejects):

@@ -3,12 +3,21 @@
 import numpy as np
 
 from warren.domain.arrays import Bools, Floats, Ints, SmallInts
-from warren.domain.rates import MIN_AGE_MS, SPANS_MS, catch_up_seconds, lost_messages, retention_left_seconds
+from warren.domain.rates import (
+    MIN_AGE_MS,
+    SPANS_MS,
+    catch_up_seconds,
+    lost_messages,
+    retention_left_by_age,
+    retention_left_seconds,
+    sooner_of,
+)
 from warren.domain.time_lag import TimeLagMethod, UnreadSince, age_seconds, seconds_behind
 from warren.domain.windows import UNKNOWN, mean_distance_ms
 from warren.pipeline.head_history import RowHeads
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.record_times import set_record_times
+from warren.pipeline.topic_configs import RowConfigs, label_append_times, row_configs
 from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket
 
 KEEPS_UP_SHARE, KEEPS_UP_S = 1.5, 2.0
@@ -38,10 +47,12 @@ def measure_time_lag(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         _look_up(rows, of_cluster[is_wanted[of_cluster]], heads, cluster)
         set_record_times(bucket, of_cluster, cluster.record_times, plan.now_ms)
         start_rate[of_cluster] = heads.log_start_rate(of_cluster, cluster.name)
+    configs = row_configs(bucket, plan)
+    label_append_times(bucket, configs.is_append_time)
     since = UnreadSince(rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own])
     rows.seconds_behind[own] = seconds_behind(since, plan.now_ms)
     rows.oldest_unread_age_s[own] = age_seconds(rows.unread_record_ms[own], plan.now_ms)
-    _set_forecasts(rows, own, start_rate[own])
+    _set_forecasts(rows, own, start_rate[own], configs)
     rows.unread_offset[own] = rows.committed_offset[own]
     return bucket
 
@@ -73,7 +84,7 @@ def _set(rows: Rows, own: Ints, since_ms: Ints | int, error_ms: Ints | int, meth
     rows.unread_since_ms[own], rows.unread_error_ms[own], rows.behind_method[own] = since_ms, error_ms, method
 
 
-def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats) -> None:
+def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats, configs: RowConfigs) -> None:
     """Set when each partition is caught up, and when it loses data, at present rates."""
     lag, committed, log_start = rows.current_lag[own], rows.committed_offset[own], rows.log_start[own]
     consumed = {ending: getattr(rows, f"consumed_{ending}")[own].astype(np.float64) for ending in SPANS_MS}
@@ -85,5 +96,14 @@ def _set_forecasts(rows: Rows, own: Ints, start_rate: Floats) -> None:
     low_s, high_s = catch_up_seconds(distance, gains, is_measured | (lag == 0))
     rows.catch_up_low_s[own], rows.catch_up_high_s[own] = low_s, high_s
     gain = start_rate - np.where(is_measured, np.maximum(consumed["10m"], 0.0), 0.0)
-    rows.retention_left_s[own] = retention_left_seconds(committed, log_start, lag, gain)
+    by_log_start = retention_left_seconds(committed, log_start, lag, gain)
+    # A bound from below on the age would be one from above on what is left of it, which is no warning.
+    is_age_known = is_measured & np.isin(rows.behind_method[own], _KEPT)
+    age_s = np.where(is_age_known, rows.seconds_behind[own], np.nan)
+    # Brokers delete by the timestamps of records, which after a backfill are older than the time of waiting.
+    record_age_s = rows.oldest_unread_age_s[own]
+    age_s = np.where(is_measured & (record_age_s != UNKNOWN), record_age_s, age_s)
+    slowest = np.maximum(np.minimum(*consumed.values()), 0.0)
+    by_age = retention_left_by_age(configs.max_age_s[own], age_s, lag, slowest, high_s)
+    rows.retention_left_s[own] = sooner_of(by_age, by_log_start, configs.is_limited_by_size[own])
     rows.lost[own] = lost_messages(committed, log_start)

@@ -13,7 +13,7 @@ from warren.domain.matching import GroupFilter
 from warren.domain.offsets_logs import NO_LOG, OffsetsLog, offsets_log_id, zookeeper_log_id
 from warren.domain.rules import Limits
 from warren.domain.topic_ids import own_id
-from warren.kafka.samples import ClusterSample, Topic
+from warren.kafka.samples import TOPIC_CONFIGS, ClusterSample, Topic
 from warren.pipeline.head_files import changed_topics
 from warren.pipeline.next_manifest import skew_of, state_of
 from warren.pipeline.offset_ranges import TopicRead, plan_topic_read
@@ -135,6 +135,7 @@ class Planner:
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
                     record_times=sample.record_times if sample else (),
+                    topic_configs=sample.topic_configs if sample else TOPIC_CONFIGS.empty_table(),
                     logs=(
                         *(log for read in own for log in to_logs(read, state, now_ms)),
                         *(read.to_log(now_ms) for read in in_zookeeper),
