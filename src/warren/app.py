@@ -102,7 +102,7 @@ class Parts:
                 lambda cluster, stable_ends: find_transactional_ids(self._config, cluster, stable_ends)
             ),
             zookeeper=self._zookeeper,
-            read_past_heads=lambda cluster: samplers.past_heads(cluster, PAST_HEADS_TIMEOUT_S),
+            read_past_heads=lambda cluster, times_ms: samplers.past_heads(cluster, times_ms, PAST_HEADS_TIMEOUT_S),
         )
         self.followers: list[SnapshotFollower] = []
         rename_former_folder(self._store.root)

@@ -18,6 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 
 from warren.config.kafka import Connection
 from warren.domain.arrays import Codes, Ints
+from warren.domain.past_heads import NOTHING_SINCE
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError, SecretError
 from warren.kafka.broker_versions import BrokerVersions, ask_versions
@@ -26,7 +27,6 @@ from warren.kafka.options import to_librdkafka
 
 LATEST = -1
 EARLIEST = -2
-NOTHING_SINCE = -2
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
@@ -271,6 +271,15 @@ def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -
     is_by_time = bool(request) and request[0].offset >= 0
     # After the death of a broker, librdkafka's own value for "no offset" is below 0 as well.
     return np.where(offsets >= 0, offsets, np.where(is_by_time & (offsets == -1), NOTHING_SINCE, UNKNOWN))
+
+
+def to_timestamps(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
+    """The timestamps of the records that a request by time was answered with, UNKNOWN where there is none."""
+    try:
+        answers = future.result(_left(deadline))
+    except (KafkaException, TimeoutError):
+        return np.full(len(request), UNKNOWN, np.int64)
+    return np.fromiter((getattr(answers.get(tp), "timestamp", UNKNOWN) for tp in request), np.int64, len(request))
 
 
 def _error_code(failed: Future[Any]) -> int:

@@ -153,12 +153,12 @@ class ClusterSampler:
         groups = self._client.admin().list_groups(deadline, only_consumer_protocol=False)
         return to_table(COMMITTED, self._client.admin().list_committed(groups, deadline))
 
-    def past_heads(self, deadline: float) -> PastHeads:
-        """The heads of the last hours, by the times of records."""
+    def past_heads(self, times_ms: Sequence[int], deadline: float) -> PastHeads:
+        """The heads at some times, newest first, by the timestamps of records."""
         topics = self._wait_for_topics(deadline)
         admin = self._client.admin()
         heads = topics.heads.send(admin, READ_UNCOMMITTED, deadline)()
-        return read_past_heads(admin, topics.layout, heads, time.time_ns() // 1_000_000, deadline)
+        return read_past_heads(admin, topics.layout, heads, times_ms, deadline)
 
     def groups(self, deadline: float) -> list[str]:
         """The names of all groups that the brokers list."""

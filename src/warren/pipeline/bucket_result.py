@@ -92,9 +92,9 @@ def sample_questions(
         lagging[cluster][topic] = None
     unread = unread_offsets(results)
     questions = {}
-    for name in tails:
+    for name, unverified in tails.items():
         asked, to_read = unread.get(name, ((), ()))
-        questions[name] = SampleQuestions(list(tails[name]), missing.get(name, ()), asked, to_read, list(lagging[name]))
+        questions[name] = SampleQuestions(list(unverified), missing.get(name, ()), asked, to_read, list(lagging[name]))
     return questions
 
 

@@ -264,7 +264,8 @@ class Cycles:
 
     def _start_reads(self, before: Manifest, samples: Mapping[str, ClusterSample], now: ClockReading) -> None:
         """Plan what to read of some clusters, and start to."""
-        reads = self._planner.reads(before, with_wall_times(samples, now.offset_ms), now.wall_ms)
+        by_wall_clock = with_wall_times(samples, now.offset_ms)
+        reads = self._planner.reads(before, by_wall_clock, now.wall_ms)
         reads = admit(reads, self._config.pipeline.max_records)
         # Those that were late get the first tasks: then only clusters that are slow themselves are late again.
         reads.sort(key=lambda read: read.cluster not in self._reads.slow)
@@ -272,9 +273,9 @@ class Cycles:
             log.warning("%s", warning)
         named = tuple(PlannedCluster(name, is_judged=False) for name in self._planner.names)
         plan = self._planner.plan(before, now.wall_ms, named, reads, (), self._slots)
-        unseeded = [name for name in samples if self._planner.needs_seeds(before, name)]
-        seeds = {name: answer for name in unseeded if (answer := self._seed_lists.start(name))}
-        self._reads.start(self._engine, samples, reads, plan, seeds, self._past_heads.start(before, samples))
+        seeds = {n: s for n in samples if self._planner.needs_seeds(before, n) and (s := self._seed_lists.start(n))}
+        past_heads = self._past_heads.start(before, by_wall_clock, self._planner.max_gap_ms)
+        self._reads.start(self._engine, samples, reads, plan, seeds, past_heads)
 
     def _publish(
         self, before: Manifest, manifest: Manifest, results: Sequence[BucketResult], listed: Mapping[str, pa.Table]

@@ -117,8 +117,6 @@ class Planner:
             state, sample = state_of(before, name), answered.get(name)
             own = [read for read in reads if read.cluster == name]
             in_zookeeper = [read for read in sections if read.cluster == name]
-            every_s = max(self.config.clusters[name].offset_refresh, self.trigger_s)
-            recent_s = self.config.storage.intervals * every_s
             # The list of topics is older than the sample: later commits are to a topic of that name created since.
             deleted, recreated = changed_topics(topics[name], sample.topics) if sample else ((), ())
             deleted_topics = [(topic.name, sample.topics_at_ms if sample else 0) for topic in deleted]
@@ -128,8 +126,8 @@ class Planner:
                     name=name,
                     is_judged=sample is not None and not any(read.is_catching_up for read in own),
                     is_restarted=any(read.is_another_log for read in own),
-                    recent_ms=round(recent_s * 1000),
-                    max_gap_ms=round(MAX_GAP_TRIGGERS * every_s * 1000),
+                    recent_ms=self.config.storage.intervals * self._every_ms(name),
+                    max_gap_ms=self.max_gap_ms(name),
                     topic_refresh_ms=self.config.clusters[name].topic_refresh * 1000,
                     read_records=self.config.clusters[name].read_records,
                     deleted_topics=tuple(deleted_topics),
@@ -147,6 +145,14 @@ class Planner:
                 )
             )
         return tuple(planned)
+
+    def _every_ms(self, cluster: str) -> int:
+        """How often a cluster is sampled."""
+        return round(max(self.config.clusters[cluster].offset_refresh, self.trigger_s) * 1000)
+
+    def max_gap_ms(self, cluster: str) -> int:
+        """How far apart two samples of a cluster may be for the head between them to be known."""
+        return MAX_GAP_TRIGGERS * self._every_ms(cluster)
 
     def filters_of(self, cluster: str) -> tuple[GroupFilter, ...]:
         """The filters of the consumer sections of a cluster, of which a group has to pass one."""

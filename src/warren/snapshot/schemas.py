@@ -106,3 +106,5 @@ LAYOUT = pa.schema(
 
 HEADS = pa.schema([("head", pa.int64()), ("log_start", pa.int64())])
 """One sample of all heads and log starts, in the order of its layout."""
+PAST_HEADS = HEADS.append(pa.field("lowest_head", pa.int64()))
+"""The same by the timestamps of records: `head` is the highest that a head can have been."""
