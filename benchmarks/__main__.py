@@ -8,6 +8,7 @@ ALL = (
     "cycle",
     "clusters",
     "heads",
+    "time_lag",
     "serve",
     "page",
     "notify",
