@@ -12,12 +12,16 @@ from gotemplate import Foreign, Part
 from gotemplate.burrow import KnownLag, Message, Offset, PartitionResult, Result, StatusConstant
 from gotemplate.burrow_functions import HELPERS
 from gotemplate.clock import Time
+from gotemplate.functions import functions_of
 from gotemplate.nodes import Field, Variable
 from warren.domain.status import Status
 from warren.incidents.model import Notification
+from warren.notify.slack_markup import escape_markup_once
 from warren.notify.summary import time_lag_words
 
 Built = TypeVar("Built", Result, PartitionResult, Offset)
+_FUNCTIONS = HELPERS | functions_of({"slackescape": escape_markup_once})
+"""Burrow's functions, and Warren's own."""
 _STRUCTS = {"maxlag": PartitionResult, "start": Offset, "end": Offset}
 
 
@@ -84,7 +88,7 @@ class GoTemplate:
 
 def parse(text: str, name: str, extras: Mapping[str, str]) -> GoTemplate:
     """Parse a template; a TemplateError names the mistake and its line."""
-    return GoTemplate(gotemplate.parse(text, name, HELPERS), extras)
+    return GoTemplate(gotemplate.parse(text, name, _FUNCTIONS), extras)
 
 
 def _reads_id(node: object) -> bool:
