@@ -29,5 +29,5 @@ def test_what_cannot_be_seen_is_an_escape(text: str, shown: str) -> None:
 def test_any_text_is_one_line_that_can_be_written(text: str) -> None:
     assert printable(text).isprintable()
     assert printable(printable(text)) == printable(text)
-    assert printable(text).encode()
+    printable(text).encode()
     assert len(printable_lines(text).split("\n")) == len(text.split("\n"))
