@@ -5,12 +5,14 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warren import __version__
+from warren.domain.printable import printable_lines
 from warren.errors import NoSnapshot, WarrenError
 
 if TYPE_CHECKING:
@@ -52,10 +54,11 @@ tables: groups and clusters; with a [sink.NAME] of class lake: groups, partition
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    sys.excepthook = lambda *bug: print(printable_lines("".join(traceback.format_exception(*bug))), file=sys.stderr)
     try:
         return options.command(options) or 0
     except WarrenError as error:
-        print(error, file=sys.stderr)
+        print(printable_lines(str(error)), file=sys.stderr)
         return 2 if isinstance(error, NoSnapshot) else 1
     except BrokenPipeError:
         return 0
@@ -167,11 +170,11 @@ def _check(options: argparse.Namespace) -> int:
     config, findings = _read(options)
     for kind, lines in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
         for line in lines:
-            print(f"{kind}: {line}")
+            print(printable_lines(f"{kind}: {line}"))
     print(verdict(findings))
     if config is None or findings.mistakes or (options.strict and findings.warnings):
         return 1
-    print(*summary(config), sep="\n")
+    print(printable_lines("\n".join(summary(config))))
     return 0
 
 
@@ -238,7 +241,7 @@ def _reload(options: argparse.Namespace) -> int:
     from warren.report import reload
 
     is_reloaded, lines = reload(_data_dir(options))
-    print(*lines, sep="\n")
+    print(printable_lines("\n".join(lines)))
     return 0 if is_reloaded else 1
 
 

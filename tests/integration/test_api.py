@@ -19,12 +19,14 @@ from tests.kit.kafka import commit
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import Client, group_path
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
+from tests.security.names import NAMES
 from warren.demo.broker import Kafka
 from warren.demo.workload.committing_groups import Stalled
 from warren.demo.workload.consuming_groups import Healthy
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
+from warren.domain.printable import printable
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -34,6 +36,10 @@ DAY_S = 86_400
 BACKFILLED = "backfilled"
 ODD = "team/a b+ü"
 IDLE = [f"idle-{number:02d}" for number in range(20)]
+HOSTILE = [
+    NAMES[kind] for kind in ("path traversal", "clear the screen", "a log line", "right to left", "another server")
+]
+"""Groups that a broker takes, and that have stalled."""
 AT_ONCE = 20
 """How many connections telegraf opens at once if it is not told otherwise."""
 
@@ -93,7 +99,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         workers = [
             Producer(kafka.bootstrap, TOPIC, 50.0),
             Healthy(kafka.bootstrap, TOPIC, "billing"),
-            Stalled(kafka.bootstrap, TOPIC, "export", behind=500),
+            *(Stalled(kafka.bootstrap, TOPIC, group, behind=500) for group in ("export", *HOSTILE)),
         ]
         for worker in workers:
             worker.start()
@@ -128,7 +134,24 @@ def test_verdicts_are_those_of_the_snapshot(live: Live) -> None:
     # Idle groups turn STOP once the recent past is known, which a busy machine may reach before this line.
     listed = {group["group"]: group["status"] for group in only["groups"]}
     assert set(listed.values()) == {"ERR"}
-    assert set(listed) - {*IDLE, ODD, "to-delete"} == {"export"}
+    assert set(listed) - {*IDLE, *HOSTILE, ODD, "to-delete"} == {"export"}
+
+
+def test_hostile_names_are_text_wherever_they_go(live: Live) -> None:
+    def paths() -> set[str]:
+        return {request.path for request in live.receiver.got}
+
+    wait_for(lambda: {f"/{quote(group, safe='')}" for group in HOSTILE} <= paths(), "all of them are notified", 90)
+    for request in live.receiver.got:
+        assert request.path == f"/{quote(json.loads(request.body)['group'], safe='')}", "a name steers no request"
+    assert set(HOSTILE) <= set(live.consumers())
+    for group in HOSTILE:
+        assert live.client.json(group_path(group, "lag", "main"))["status"]["group"] == group
+        assert live.client.ask(group_path(group, "", "main"), "DELETE").status == 200
+    lines = [f"deletion requested: group {printable(group)} of cluster main" for group in HOSTILE]
+    wait_for(lambda: all(line in live.run.log for line in lines), "the deletions are logged")
+    assert not re.search("[\x1b\u202e]", live.run.log)
+    assert "\n2026-01-01 00:00:00,000 ERROR" not in live.run.log
 
 
 def test_telegraf_gathers_everything_at_once(live: Live) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from warren.domain.status import Status
 from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
 
+MAX_TOKEN_CHARS = 500
 MAX_CHANGES = 200
 """How many status changes of one incident are kept."""
 
@@ -195,8 +197,9 @@ class Notification(Struct, frozen=True):
 
     @property
     def token(self) -> str:
-        """The key, percent-encoded for headers: group names may have any character."""
-        return quote(self.key, safe="/")
+        """The key as a header may have it: percent-encoded, and hashed if it is long, as names may have any form."""
+        encoded = quote(self.key, safe="/")
+        return encoded if len(encoded) <= MAX_TOKEN_CHARS else f"sha256/{sha256(self.key.encode()).hexdigest()}"
 
     @property
     def is_storm(self) -> bool:
