@@ -52,7 +52,6 @@ class LimitedConnection(HttpToolsProtocol):
         self._is_head = True
         self._is_answered = False
         self._deadline: asyncio.TimerHandle | None = None
-        self._waiting_since = self.loop.time()
         self._set_deadline(HEAD_S)
         if len(self.connections) > self.max_connections:
             self._make_room()
@@ -65,8 +64,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in a piece of a request, or several requests."""
-        is_one = data.find(_END_OF_HEAD) == len(data) - len(_END_OF_HEAD)
-        if is_one and not self._ahead and not self._is_answering():
+        cycle: RequestResponseCycle | None = self.cycle
+        is_idle = self._is_head and (cycle is None or cycle.response_complete) and not self._ahead
+        if is_idle and data.find(_END_OF_HEAD) == len(data) - len(_END_OF_HEAD):
             self._parse(data)
             return
         self._ahead, self._at = self._ahead[self._at :] + data, 0
@@ -117,12 +117,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Answer at once if possible, else hand over to ASGI."""
-        self._is_head, self._head_bytes = False, 0
-        # A head that came in one piece has not been checked yet.
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
-            self._head_bytes = MAX_HEAD_BYTES + 1
+        if self._head_bytes > MAX_HEAD_BYTES:
             raise ValueError("the request head is too large")
-        self._clear_deadline()
+        self._is_head, self._head_bytes = False, 0
         if self._may_be_fast() and (answer := self.fast_answer(self.url)) is not None:
             self._is_answered = True
             lines = b"".join([b"%b: %b\r\n" % header for header in self.server_state.default_headers])
@@ -132,6 +129,7 @@ class LimitedConnection(HttpToolsProtocol):
                 # Not copied: clients that do not read take no memory.
                 self.transport.writelines([answer[0], lines, answer[1]])
             return
+        self._clear_deadline()
         super().on_headers_complete()
 
     def _may_be_fast(self) -> bool:
@@ -162,13 +160,12 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Go on with the next request, if it has come."""
-        self._waiting_since = self.loop.time()
         super().on_response_complete()
-        self._schedule()
+        if self._ahead:
+            self._schedule()
 
     def pause_writing(self) -> None:
         """Give a client that does not read until the deadline."""
-        self._waiting_since = self.loop.time()
         self._set_deadline(READ_S)
         super().pause_writing()
 
@@ -186,12 +183,18 @@ class LimitedConnection(HttpToolsProtocol):
             if (other.flow.write_paused or not other._is_answering()) and not other.transport.is_closing()
         ]
         if waiting:
-            min(waiting, key=lambda other: other._waiting_since).transport.abort()
+            min(waiting, key=lambda other: other._waits_since()).transport.abort()
         else:
             self._refuse(503, "too many connections")
 
+    def _waits_since(self) -> float:
+        """When its client was last heard of, by the clock of the loop."""
+        idle = self.timeout_keep_alive_task
+        return self._waiting_since if idle is None else idle.when() - self.timeout_s
+
     def _set_deadline(self, limit_s: float) -> None:
         self._clear_deadline()
+        self._waiting_since = self.loop.time()
         self._deadline = self.loop.call_later(min(limit_s, self.timeout_s), self.transport.abort)
 
     def _clear_deadline(self) -> None:
