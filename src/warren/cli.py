@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ EXIT_AFTER_S = 8.0
 """How long a stop waits for the cycle under way; one that has not published its manifest leaves no trace."""
 
 _CONFIG_DIR = "the directory of burrow.toml (or burrow.yaml, burrow.json); default: the current one"
-
 EXAMPLES = """examples:
   warren demo                              a real Kafka with every kind of consumer, monitored live
   warren check --config-dir /etc/burrow    check burrow.toml and show what it configures
@@ -120,7 +118,6 @@ def _parser() -> argparse.ArgumentParser:
 
     hashed = commands.add_parser("hash-password", help="hash a password, typed or piped, for the file of [auth]")
     hashed.set_defaults(command=_hash_password)
-
     demo = commands.add_parser("demo", help="start a real Kafka with a group of every kind, and Warren beside it")
     demo.add_argument("--minutes", type=float, help="stop after this many minutes")
     demo.add_argument("--port", type=int, help="the port of the dashboard and the API; default: 8000, or a free one")
@@ -285,9 +282,9 @@ def _notify(options: argparse.Namespace) -> None:
 
 
 def _hash_password(_options: argparse.Namespace) -> None:
-    from warren.config.auth import hashed_password
+    from warren.config.auth import hashed_password, typed_password
 
-    print(hashed_password(getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")))
+    print(hashed_password(typed_password()))
 
 
 def _demo(options: argparse.Namespace) -> None:

@@ -8,9 +8,11 @@ import hashlib
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from getpass import getpass
 
 from warren.config import values as v
 from warren.config.section import RawSection, Sections
@@ -115,6 +117,11 @@ def digest_of(secret: bytes) -> bytes:
 def salted_hash(secret: bytes, salt: bytes) -> bytes:
     """A hash that takes a third of a second and 32 MiB, so that a password is not guessed from it."""
     return hashlib.scrypt(secret, salt=salt, n=1 << 15, r=8, p=3, maxmem=_MAX_HASH_MEMORY, dklen=32)
+
+
+def typed_password() -> str:
+    """A password from the terminal, which does not show it, or a line of standard input."""
+    return getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
 
 
 def hashed_password(password: str) -> str:
