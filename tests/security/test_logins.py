@@ -231,6 +231,9 @@ def test_a_typed_password_is_hashed(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     printed = capsys.readouterr().out.strip()
     guard = Guard(parse_entries(f"admin basic ada:{printed}".encode())[0])
     assert guard.role_of(ADMIN.encode()) is Role.ADMIN
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    assert main(["hash-password"]) == 1
+    assert capsys.readouterr().err == "the password is empty\n"
 
 
 def test_weak_secrets_are_named_by_their_lines() -> None:

@@ -16,6 +16,7 @@ from getpass import getpass
 
 from warren.config import values as v
 from warren.config.section import RawSection, Sections
+from warren.errors import WarrenError
 
 _DIGEST, _HASH = "sha256:", "scrypt:"
 SALT_BYTES = 16
@@ -121,7 +122,10 @@ def salted_hash(secret: bytes, salt: bytes) -> bytes:
 
 def typed_password() -> str:
     """A password from the terminal, which does not show it, or a line of standard input."""
-    return getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    password = getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if not password:
+        raise WarrenError("the password is empty")
+    return password
 
 
 def hashed_password(password: str) -> str:
