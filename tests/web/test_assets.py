@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.servers import Client, new_api, server_config, serving
-from warren.config.security import Auth, parse_entries
+from warren.config.auth import Auth, parse_entries
 from warren.errors import RequestError
 from warren.web import assets
 from warren.web.assets import CONTENT_SECURITY_POLICY, FOLDER

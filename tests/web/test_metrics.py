@@ -161,6 +161,8 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
             series("warren_incidents_open", 0, cluster="two"),
             series("warren_notifier_active", 0),
             series("warren_silences_active", 0),
+            series("warren_http_failed_logins_total", 0, reason="wrong"),
+            series("warren_http_failed_logins_total", 0, reason="too_many"),
             series("warren_cluster_up", 1, cluster="one"),
             series("warren_cluster_up", 0, cluster="two"),
             series("warren_cluster_lag", 5, cluster="one"),

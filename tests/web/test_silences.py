@@ -13,7 +13,7 @@ import pytest
 from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Got, new_api, server_config, serving
 from warren.config import Notifier, Route
-from warren.config.security import Auth, parse_entries
+from warren.config.auth import Auth, parse_entries
 from warren.errors import RequestError
 from warren.incidents.model import Event
 from warren.incidents.store.database import open_database, transaction

@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Annotated, Any
 
 from warren.config.secrets import Secret
-from warren.domain.matching import MAX_PATTERN_CHARS, glob_error, regex_error
+from warren.domain.matching import MAX_PATTERN_CHARS, MAX_STARS, glob_error, regex_error
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,9 @@ DURATION = Check(
     'seconds, or a text such as "10s", up to a day', int | float | str, convert=_to_seconds, from_text=_number_from
 )
 PATTERN = Check(
-    "a name, in which * stands for any characters and ? for any one",
+    f"a name, in which * stands for any characters and ? for any one, with at most {MAX_STARS} *",
     str,
-    lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS,
+    lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS and pattern.count("*") <= MAX_STARS,
 )
 _REGEX = Check('a regular expression in RE2 syntax ("" for none)', str, convert=_regex)
 _ADDRESS = Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "[::1]:8000"', str, _is_address)

@@ -15,7 +15,10 @@ CONTENT_SECURITY_POLICY = (
 )
 _DOCS = Path(__file__).parent / "docs.html"
 """The page at /docs, made by the browser from the OpenAPI description; it loads nothing from other hosts."""
-_DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+_DOCS_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _TYPES = {
     ".html": HTML,
     ".js": "text/javascript; charset=utf-8",

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from warren.domain.arrays import Ints
-from warren.domain.matching import matches_wildcards
+from warren.domain.matching import MAX_STARS, matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.snapshot.status import StatusName
@@ -32,8 +32,6 @@ from warren.web.status_json import group_status
 
 GROUPS_PER_PART = 200
 MAX_GROUPS = 1_000_000
-MAX_STARS = 20
-"""How many * the `group` parameter may have: matching a name takes time in proportion to them."""
 _LAG_PARAMETERS = ("status", "group", "partitions", "limit", "after")
 _STATUS_NAMES = [status.name for status in Status]
 

@@ -90,6 +90,8 @@ class Handler:
     """It answers from memory at once; any other runs in a thread."""
     is_admin: bool = False
     """It needs the admin role."""
+    is_local: bool = False
+    """Burrow has nothing of the kind: without `[auth]` only clients on this machine may call it."""
     is_public: bool = False
     """It needs no authentication."""
     is_waiting: bool = False

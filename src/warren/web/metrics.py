@@ -18,6 +18,7 @@ from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
 from warren.web.lag_metrics import LABEL_ESCAPES, Family, group_families, partition_families, topic_families
+from warren.web.logins import Logins
 from warren.web.overview import sink_answers
 
 Labels = Mapping[str, str]
@@ -37,6 +38,7 @@ def metrics(api: Api, request: Request) -> Response:
         _cluster_families(index, config),
         _warren_families(index, now_ms),
         _config_families(config),
+        _login_families(api.logins),
         _incident_families(config, now_ms),
         _sink_families(config),
     )
@@ -160,6 +162,12 @@ def _config_families(config: Config) -> Iterator[Family]:
     yield _gauge("warren_config_last_reload_successful", help_text, [({}, int(outcome.is_successful))])
     help_text = "When the configuration in use was read"
     yield _gauge("warren_config_last_reload_success_timestamp_seconds", help_text, [({}, outcome.applied_ms / 1000)])
+
+
+def _login_families(logins: Logins) -> Iterator[Family]:
+    counts = [({"reason": "wrong"}, logins.failed), ({"reason": "too_many"}, logins.refused)]
+    help_text = "Logins that failed since this server was started: wrong credentials, or too many failures before"
+    yield _counter("warren_http_failed_logins_total", help_text, counts)
 
 
 def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from warren.domain.matching import ANY, MAX_PATTERN_CHARS
+from warren.domain.matching import ANY, MAX_PATTERN_CHARS, MAX_STARS
 from warren.errors import RequestError
 from warren.incidents.model import Incident
 from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
@@ -39,7 +39,7 @@ NamePattern = Annotated[
     Meta(
         min_length=1,
         max_length=MAX_PATTERN_CHARS,
-        extra_json_schema=_LINE,
+        extra_json_schema={"pattern": rf"^([^*{_CONTROLS}]*\*){{0,{MAX_STARS}}}[^*{_CONTROLS}]*$"},
         description="Name in which * stands for any characters and ? for any single one",
     ),
 ]
@@ -89,6 +89,12 @@ class SilenceBody(_Body, kw_only=True):
     until: Annotated[int, Meta(ge=1, description="Milliseconds since 1970, a year ahead at most")] | UnsetType = UNSET
     by: By
     why: Annotated[str, Meta(max_length=500, extra_json_schema=_FILLED_LINE, description="The reason of the silence")]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("cluster", "group"):
+            if getattr(self, name).count("*") > MAX_STARS:
+                raise ValueError(f"{name} may have at most {MAX_STARS} *")
 
     def until_ms(self, now_ms: int) -> int:
         """When the silence ends."""
