@@ -89,9 +89,16 @@ def test_a_password_that_may_be_guessed_from_what_is_sent_is_warned_about(
     assert any("set require-tls = true" in warning for warning in warnings) == is_warned
 
 
+def test_certificates_that_are_not_verified_are_warned_about(tmp_path: Path) -> None:
+    sink = '[sink.es]\nclass-name = "elasticsearch"\nurls = ["https://host"]\ninsecure-skip-verify = true\n'
+    (tmp_path / "burrow.toml").write_text(MAIL.format(server="host", more="noverify = true") + sink)
+    warnings = [each for each in read(tmp_path)[1].warnings if "anyone on the way can pose as the server" in each]
+    assert ["noverify" in warnings[0], "insecure-skip-verify" in warnings[1]] == [True, True]
+
+
 @contextmanager
 def endless(head: bytes, part: bytes, pause_s: float = 0.0) -> Iterator[str]:
-    """A server whose answer does not end; gives its URL."""
+    """A server whose answer does not end, unless there is no part to repeat; gives its URL."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -100,7 +107,7 @@ def endless(head: bytes, part: bytes, pause_s: float = 0.0) -> Iterator[str]:
                 connection.recv(65_536)
                 try:
                     connection.sendall(head)
-                    while True:
+                    while part:
                         connection.sendall(part)
                         time.sleep(pause_s)
                 except OSError:
@@ -131,8 +138,9 @@ def test_an_answer_that_trickles_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_compressed_answer_is_not_unpacked() -> None:
     bomb = gzip.compress(b"x" * 50_000_000, 9)
     head = f"HTTP/1.1 500 no\r\nContent-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n".encode()
-    with endless(head + bomb, b"") as url, pytest.raises(BusyError, match="the server answered 500"):
+    with endless(head + bomb, b"") as url, pytest.raises(BusyError, match="the server answered 500") as error:
         HttpClient(HttpSink("x", urls=(url,)), {}).send("POST", "")
+    assert "xxx" not in str(error.value)
 
 
 def test_a_redirect_within_the_server_is_still_followed() -> None:
