@@ -407,6 +407,7 @@ export interface NotifierConfig {
   from?: string | null
   to?: string | null
   "auth-type"?: string | null
+  "require-tls"?: boolean
   channel?: string | null
 }
 

@@ -14,7 +14,12 @@ from warren.web import assets
 from warren.web.assets import CONTENT_SECURITY_POLICY, FOLDER
 from warren.web.http import Request
 
-TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+TYPES = {
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
 ZIPPED = {"Accept-Encoding": "gzip, br"}
 
 

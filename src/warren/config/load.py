@@ -211,8 +211,10 @@ def _resolve_secrets(section: RawSection, config_dir: Path, environ: Mapping[str
             return secret if isinstance(written, Secret) else secret.reveal()
 
         try:
-            is_table = isinstance(value, Mapping)
-            whole = {name: resolved(item) for name, item in value.items()} if is_table else resolved(value)
+            if isinstance(value, Mapping):
+                whole: object = {name: resolved(item) for name, item in value.items()}
+            else:
+                whole = tuple(map(resolved, value)) if isinstance(value, tuple) else resolved(value)
         except ValueError as error:
             section.mistake(f"= (not shown): {error}", key.attribute)
         else:

@@ -34,8 +34,7 @@ class Tls:
     def check(section: RawSection, sections: Sections) -> None:
         """Each file has what its key says, and the private key is that of the certificate."""
         if section.get("noverify"):
-            what = "= true: certificates are not verified, so anyone on the way can pose as the server"
-            section.warning(what, "noverify")
+            section.warning(v.NOT_VERIFIED, "noverify")
         tls = Tls(**section.values)
         pem: dict[str, str] = {}
         reading = {"cafile": tls.ca_certificates, "certfile": tls.certificates, "keyfile": tls.private_key}

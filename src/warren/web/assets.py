@@ -24,6 +24,7 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
 _NOT_BUILT = b"""<!doctype html><html lang="en"><title>Warren</title><p>The dashboard has not been built here:
 run <code>make dashboard</code> and start again. The <a href="docs">HTTP API</a> works without it."""

@@ -10,6 +10,7 @@ from warren.config import Config
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
 from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
+from warren.incidents.store.records import RecordReject
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
 from warren.snapshot.manifest import ClusterState
 from warren.snapshot.reloads import read_outcome
@@ -185,8 +186,15 @@ def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
     ]
     help_text = "Notifications of a notifier, by state: sent, waiting or given_up"
     yield _gauge("warren_notifier_messages", help_text, notifications)
-    is_active = read_leadership(data_dir, now_ms).is_active
-    yield _gauge("warren_notifier_active", "Whether this Warren notifies", [({}, int(is_active))])
+    leadership = read_leadership(data_dir, now_ms)
+    yield _gauge("warren_notifier_active", "Whether this Warren notifies", [({}, int(leadership.is_active))])
+    if config.has_leader_election and config.notifier_lock:
+        help_text = "Members of the consumer group of the notifier lock that are not Warrens"
+        yield _gauge("warren_notifier_lock_strangers", help_text, [({}, leadership.lock_strangers)])
+    if config.has_replicated_incidents:
+        rejects = [({"reason": reason}, leadership.rejects.get(reason, 0)) for reason in RecordReject]
+        help_text = "Records of the shared incidents topic that were rejected since the start"
+        yield _counter("warren_incidents_rejected_records_total", help_text, rejects)
     yield _gauge("warren_silences_active", "Silences in force", [({}, count_silences(data_dir, now_ms))])
 
 

@@ -1,4 +1,4 @@
-"""The email notifier: each notification is a mail, sent over TLS if the server offers it."""
+"""The email notifier: each notification is a mail, sent over TLS if the server offers it, or never without."""
 
 import logging
 import smtplib
@@ -9,6 +9,7 @@ from email.utils import formatdate
 from html import escape
 
 from warren.config import Notifier
+from warren.config.notifiers import LOCAL_SERVERS, MAIL_TLS_PORT
 from warren.config.secrets import revealed
 from warren.delivery.http_client import tls_context
 from warren.domain.printable import printable
@@ -20,9 +21,7 @@ from warren.notify.summary import one_line
 
 log = logging.getLogger(__name__)
 
-PORT, TLS_PORT = 25, 465
-LOCAL_SERVERS = ("localhost", "127.0.0.1", "::1")
-"""Servers that passwords are sent to without encryption."""
+PORT = 25
 _HEADERS = ("subject", "content-type", "mime-version")
 """Headers that a template may set."""
 MAX_HEADER_CHARS = 400
@@ -86,15 +85,17 @@ class EmailSender(Sender):
 
     def _connect(self) -> smtplib.SMTP:
         timeout = float(self._notifier.timeout)
-        if self._port == TLS_PORT:
+        if self._port == MAIL_TLS_PORT:
             smtp: smtplib.SMTP = smtplib.SMTP_SSL(self._server, self._port, timeout=timeout, context=self._tls)
         else:
             smtp = smtplib.SMTP(self._server, self._port, timeout=timeout)
         try:
             smtp.ehlo()
-            if self._port != TLS_PORT and smtp.has_extn("starttls"):
+            if self._port != MAIL_TLS_PORT and smtp.has_extn("starttls"):
                 smtp.starttls(context=self._tls)
                 smtp.ehlo()
+            if self._notifier.require_tls and not isinstance(smtp.sock, ssl.SSLSocket):
+                raise BusyError("the server does not offer TLS, which require-tls demands: nothing is sent")
             self._log_in(smtp)
         except BaseException:
             smtp.close()
