@@ -9,7 +9,8 @@ import pytest
 from tests.kit.plans import NOW, Commit, Rehearsal, commits_table, plan
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.add_commits import locate_commits
-from warren.pipeline.head_history import MAX_SAMPLES_BACK, HeadHistory, RowHeads, load_head_history
+from warren.pipeline.head_history import MAX_SAMPLES_BACK, RowHeads
+from warren.pipeline.head_samples import HeadHistory, load_head_history
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.schemas import OWNERS, REJECTS, SEEDS
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket, new_rows

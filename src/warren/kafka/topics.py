@@ -4,15 +4,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
-from typing import Self
+from operator import attrgetter
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from warren.domain.arrays import Bools, Codes, Ints
+from warren.domain.past_heads import NOTHING_SINCE
 from warren.domain.windows import UNKNOWN
-from warren.kafka.admin import Admin, OffsetRequest, OffsetsFuture, TopicDescription, batches, to_offsets, to_timestamps
+from warren.kafka.admin import Admin, OffsetRequest, OffsetsFuture, TopicDescription, batches
 from warren.kafka.samples import Partition, Topic
 
 # librdkafka searches a request's list once per answer in it, so the cost grows with the square of its size. With
@@ -21,6 +23,7 @@ MAX_REQUEST_PARTITIONS = 200
 # When some broker has answered, the next answer may take so long: one broker that is gone must not take up a sample.
 _GRACE_S = 2.0
 _UNRESPONSIVE_GRACE_S = 0.5
+_NO_ANSWER = -1001
 
 _ReadAnswer = Callable[[OffsetRequest, OffsetsFuture, float], Ints]
 
@@ -138,3 +141,33 @@ class OffsetQuery:
             return values
 
         return receive
+
+
+def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
+    """The offsets in the order of the request, UNKNOWN where no answer came in time.
+
+    A request by time is answered NOTHING_SINCE where there is no record from that time on.
+    """
+    answers = _answers(future, deadline)
+    try:
+        offsets = np.fromiter(map(attrgetter("offset"), map(answers.get, request)), np.int64, len(request))
+    except AttributeError:  # some of the answers are errors, which have no offset
+        known = (getattr(answers.get(tp), "offset", _NO_ANSWER) for tp in request)
+        offsets = np.fromiter(known, np.int64, len(request))
+    is_by_time = bool(request) and request[0].offset >= 0
+    # After the death of a broker, librdkafka's own value for "no offset" is below 0 as well.
+    return np.where(offsets >= 0, offsets, np.where(is_by_time & (offsets == -1), NOTHING_SINCE, UNKNOWN))
+
+
+def to_timestamps(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
+    """The timestamps of the records that a request by time was answered with, UNKNOWN where there is none."""
+    answers = _answers(future, deadline)
+    return np.fromiter((getattr(answers.get(tp), "timestamp", UNKNOWN) for tp in request), np.int64, len(request))
+
+
+def _answers(future: OffsetsFuture, deadline: float) -> Mapping[TopicPartition, Any]:
+    """The answers to a request, none if they did not come in time."""
+    try:
+        return future.result(max(deadline - time.monotonic(), 0.001))
+    except (KafkaException, TimeoutError):
+        return {}

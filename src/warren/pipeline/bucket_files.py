@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import Codes, Ints, to_array
 from warren.domain.windows import COLUMNS, UNKNOWN, Windows, empty, is_filled
-from warren.pipeline.head_history import load_head_history
+from warren.pipeline.head_samples import load_head_history
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import TABLES, TableKind
 from warren.pipeline.working_bucket import BucketInputs, Names, Rows, WorkingBucket, new_rows

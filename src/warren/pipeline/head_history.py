@@ -1,8 +1,6 @@
-"""Head history as the steps of a bucket use it: samples mapped into memory, and the head of each row in them."""
+"""Head history as the steps of a bucket use it: the head of each row in the samples."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +12,7 @@ from warren.domain.lag import lag_bounds
 from warren.domain.past_heads import AHEAD_MS
 from warren.domain.time_lag import TimeLagMethod, UnreadSince, passing_time, unknown_since
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.plan import CyclePlan
-from warren.snapshot.store import Store
+from warren.pipeline.head_samples import HeadHistory, MappedSample
 
 MAX_SAMPLES_BACK = 5
 """How many samples back a head is searched when the newest has none; rows remember their head for longer."""
@@ -28,49 +25,6 @@ _MIN_LOG_START_SPAN_MS = 600_000
 
 _SCANNED_SAMPLES = 3
 """How many of the newest samples are scanned for a passing before the rest is searched: most lags are short."""
-
-
-@dataclass(frozen=True, slots=True)
-class MappedSample:
-    """One head sample; `heads` has the columns `head` and `log_start`, `layout` says which rows a topic has."""
-
-    heads: pa.Table
-    layout: pa.Table
-    layout_path: str
-    taken_ms: Mapping[str, tuple[int, int]]
-    by_record_time: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HeadHistory:
-    """The head samples of a plan, oldest first."""
-
-    samples: Sequence[MappedSample]
-    clusters: Sequence[str]
-
-
-_mapped: dict[Path, pa.Table] = {}
-
-
-def load_head_history(store: Store, plan: CyclePlan) -> HeadHistory:
-    """Map the samples of a plan into memory; a Python worker keeps the mappings for its next bucket."""
-    paths = {store.path(file) for sample in plan.heads for file in (sample.heads, sample.layout)}
-    for path in _mapped.keys() - paths:
-        del _mapped[path]
-    for path in paths - _mapped.keys():
-        with pa.memory_map(str(path)) as source:
-            _mapped[path] = pa.ipc.open_file(source).read_all()
-    samples = [
-        MappedSample(
-            _mapped[store.path(sample.heads)],
-            _mapped[store.path(sample.layout)],
-            sample.layout.path,
-            sample.taken_ms,
-            sample.by_record_time,
-        )
-        for sample in plan.heads
-    ]
-    return HeadHistory(samples, [cluster.name for cluster in plan.clusters])
 
 
 class RowHeads:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from warren.domain.arrays import Bools, Codes, Floats, Ints, SmallInts, to_bools, to_codes, to_ints
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, concat, empty, is_filled, take_rows
-from warren.pipeline.head_history import HeadHistory, RowHeads
+from warren.pipeline.head_history import RowHeads
+from warren.pipeline.head_samples import HeadHistory
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import LISTED, LISTED_PARTITIONS
 from warren.snapshot.schemas import GROUPS, RATES
