@@ -14,11 +14,12 @@ from tests.kit.tokens import SCOPE
 from warren.config.kafka import Connection
 from warren.config.secrets import Secret
 from warren.config.security import Iam, Tls
-from warren.kafka.admin import EARLIEST, LATEST, READ_UNCOMMITTED, Admin, to_offsets
+from warren.kafka.admin import EARLIEST, LATEST, READ_UNCOMMITTED, Admin
 from warren.kafka.msk import MskTokens
 from warren.kafka.options import to_librdkafka
 from warren.kafka.partition_reader import PartitionReader
 from warren.kafka.tails import read_tails
+from warren.kafka.topics import to_offsets
 from warren.sources.offsets_topic import OffsetRange, read_commits
 
 OFFSETS_TOPIC = "__consumer_offsets"
