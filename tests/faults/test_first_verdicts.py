@@ -26,13 +26,15 @@ def alarms(world: World) -> dict[str, Status]:
 
 
 @pytest.mark.parametrize(
-    ("refresh_s", "unwatched_ms"),
-    [(10, 20 * MINUTE), (10, 5 * HOUR), (5, 20 * MINUTE), (1, 20 * MINUTE)],
-    ids=["every 10 s", "every 10 s, after 5 hours", "every 5 s", "every second"],
+    ("refresh_s", "commits_s", "unwatched_ms"),
+    [(10, 10, 20 * MINUTE), (10, 10, 5 * HOUR), (5, 5, 20 * MINUTE), (1, 1, 20 * MINUTE), (1, 20, 20 * MINUTE)],
+    ids=["every 10 s", "every 10 s, after 5 hours", "every 5 s", "every second", "every second, few commits"],
 )
-def test_the_first_verdicts_of_a_cold_start_are_right(tmp_path: Path, unwatched_ms: int, refresh_s: int) -> None:
+def test_the_first_verdicts_of_a_cold_start_are_right(
+    tmp_path: Path, unwatched_ms: int, commits_s: int, refresh_s: int
+) -> None:
     world = World(tmp_path, partitions=2, refresh_s=refresh_s)
-    world.population(interval_ms=refresh_s * SECOND)
+    world.population(interval_ms=commits_s * SECOND)
     world.pass_time(unwatched_ms)
     world.trigger(refresh_s * SECOND)
     assert world.unknown() == set()
