@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.kit.plans import NOW, Commit, Rehearsal, plan
 from warren.domain.rates import NEVER_S
 from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
+from warren.kafka.samples import RecordTime
 
 TRIGGER = 10_000
 HOUR = 3_600_000
@@ -179,3 +181,33 @@ def test_a_record_time_is_never_later_than_what_the_head_history_proves(cycles: 
     cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
     [row] = run(cycles, range(3, 4), lambda n: 5_000 + n, lambda _: None)
     assert (row["behind_method"], row["seconds_behind"]) == (TimeLagMethod.AT_LEAST, 30.0)
+
+
+def test_a_rough_time_of_a_record_does_not_get_better_by_waiting(cycles: Rehearsal) -> None:
+    """While the brokers have not told the time of a record, it is between the same two times in every cycle."""
+    run(cycles, range(1), lambda _: 5_000, lambda _: 10)
+    times = (("t", 0, 10, NOW - 6 * HOUR, 0, False),)
+    cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=times),))
+    rows = run(cycles, range(1, 5), lambda _: 5_000, lambda _: 2_505)
+    assert len({(row["unread_since_ms"], row["unread_error_ms"]) for row in rows}) == 1
+
+
+def test_a_record_long_before_does_not_spoil_what_heads_of_the_past_tell(cycles: Rehearsal) -> None:
+    row = with_past_heads(cycles, ("t", 0, 60, NOW - 7_140_000, 0, False))
+    assert row["unread_since_ms"] == pytest.approx(NOW - 45 * 60_000, abs=5_000)
+    assert row["unread_error_ms"] <= 20 * 60_000
+
+
+def test_the_time_of_a_record_may_be_later_than_a_rough_one(cycles: Rehearsal) -> None:
+    row = with_past_heads(cycles, ("t", 0, 4_500, NOW - 40 * 60_000, 0, False))
+    assert (row["unread_since_ms"], row["unread_error_ms"]) == (NOW - 40 * 60_000, 0)
+
+
+def with_past_heads(cycles: Rehearsal, record_time: RecordTime) -> Row:
+    """A group 45 minutes behind, at one message per second, with heads of the past every half an hour."""
+    for age_s in (7_200, 5_400, 3_600, 1_800):
+        cycles.sample(NOW - 1_000 * age_s, {"local": {"t": [7_200 - age_s]}})
+    cycles.heads = [structs.replace(sample, by_record_time=True) for sample in cycles.heads]
+    cycles.sample(NOW, {"local": {"t": [7_200]}})
+    cycles.plan = replace(cycles.plan, clusters=(replace(cycles.plan.clusters[0], record_times=(record_time,)),))
+    return cycles.cycle(NOW, [Commit("g", "t", 0, 4_500, NOW - 100, 1)])[KEY]

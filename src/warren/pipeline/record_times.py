@@ -67,14 +67,19 @@ def _set_unread_since(rows: Rows, behind: Ints, known: "_KnownRecords") -> None:
     A record before the first unread one bounds its time as a head sample does. No time is later than what the head
     history proves, nor earlier than the log can be.
     """
-    last = known.last_before(rows, behind, _unread_offsets(rows, behind))
-    since_ms, error_ms, time_ms = rows.unread_since_ms[behind], rows.unread_error_ms[behind], known.time_ms[last]
-    is_new_log = (rows.behind_method[behind] == TimeLagMethod.AT_LEAST) & (error_ms != UNKNOWN)
-    is_found = (last >= 0) & (time_ms <= since_ms) & ~(is_new_log & (time_ms < since_ms - error_ms))
-    behind, last, time_ms = behind[is_found], last[is_found], time_ms[is_found]
     unread = _unread_offsets(rows, behind)
-    between_ms, off_ms = passing_time(unread, time_ms, known.offset[last], since_ms[is_found], rows.head[behind])
+    last = known.last_before(rows, behind, unread)
+    since_ms, error_ms, time_ms = rows.unread_since_ms[behind], rows.unread_error_ms[behind], known.time_ms[last]
+    # A time that is known already is off by as much in both directions; a bound is the latest that it can be.
+    is_rough_time = np.isin(rows.behind_method[behind], _OF_RECORDS)
+    latest_ms = since_ms + np.where(is_rough_time, error_ms, 0)
+    between_ms, off_ms = passing_time(unread, time_ms, known.offset[last], latest_ms, rows.head[behind])
     is_same = known.offset[last] == unread
+    is_new_log = (rows.behind_method[behind] == TimeLagMethod.AT_LEAST) & (error_ms != UNKNOWN)
+    is_found = (last >= 0) & (time_ms <= latest_ms) & ~(is_new_log & (time_ms < since_ms - error_ms))
+    is_found &= is_same | ~is_rough_time | (off_ms < error_ms)
+    behind, last, unread, time_ms = behind[is_found], last[is_found], unread[is_found], time_ms[is_found]
+    between_ms, off_ms, is_same = between_ms[is_found], off_ms[is_found], is_same[is_found]
     method = np.where(is_same & known.is_append[last], TimeLagMethod.APPEND_TIME, TimeLagMethod.RECORD_TIME)
     # Messages before the log start are gone: the first one that is left only says how long they waited at least.
     is_whole = unread == rows.committed_offset[behind]
