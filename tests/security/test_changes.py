@@ -235,7 +235,7 @@ def test_deletions_of_unknown_groups_keep_nothing(client: Client, town: Town) ->
         assert (got.status, got.json["message"]) == (known.status, known.json["message"])
         assert client.ask(group_path("slow", f"topic/{number}-{'x' * 16_000}"), "DELETE").status == 200
     assert client.ask(group_path("slow", "topic/audit"), "DELETE").status == 200, "it exists, but not in this group"
-    assert list((town.data / "requests").iterdir()) == []
+    assert RequestQueue(town.data).pending() == []
 
 
 def test_the_later_of_two_deletions_counts(client: Client, town: Town) -> None:

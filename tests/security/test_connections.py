@@ -150,7 +150,7 @@ def test_others_are_answered_and_memory_comes_back(client: Client, server: WebSe
     before = resident_kb(server)
     with Probe(client) as probe, ThreadPoolExecutor(CONNECTIONS) as clients:
         list(clients.map(lambda _: LOADS[load](client), range(CONNECTIONS)))
-    assert len(probe.took_s) >= 5
+    assert len(probe.took_s) >= 2
     assert statistics.median(probe.took_s) < HEALTH_S, probe.took_s
     assert max(probe.took_s) < MOST_HEALTH_S
     within(lambda: resident_kb(server) - before < MAX_GROWTH_KB, "memory comes back", 20)
