@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 ALL = (
+    "start",
     "catch_up",
     "cycle",
     "clusters",
