@@ -2,8 +2,8 @@
 
     python -m benchmarks.start [--starts 3] [--idle 60] [--against SRC]
 
-17 groups commit every few seconds; the trigger is 10 s. A start is cold (an empty data directory), and then a restart on
-the same data. The time is from the start of the process to the first new snapshot with verdicts of all groups.
+17 groups commit every few seconds; the trigger is 10 s. A start is cold (an empty data directory), and then again on the
+same data. The time is from the start of the process to the first new snapshot with verdicts of all groups.
 `--against` names the `src` directory of another work tree, whose starts alternate with ours.
 """
 
@@ -44,10 +44,10 @@ def main() -> None:
             make_topic(kafka.bootstrap, topic, PARTITIONS_PER_GROUP)
         with in_background(partial(commit_all_the_time, kafka.bootstrap)):
             rows = measure(Path(folder), kafka.bootstrap, trees, options.starts, options.idle)
-    if len(rows) == 2:  # noqa: PLR2004 - ours and the other one
+    if options.against:
         ours, others = rows
-        numbers = [key for key, value in ours.items() if isinstance(value, float)]
-        rows.append({**dict.fromkeys(ours, ""), "tree": "ratio"} | {key: round(ours[key] / others[key], 2) for key in numbers})  # type: ignore[operator]  # fmt: skip
+        ratio = {key: round(ours[key] / others[key], 2) for key in ours if isinstance(ours[key], float)}  # type: ignore[operator]
+        rows.append({**dict.fromkeys(ours, ""), "tree": "ratio", **ratio})
     show("start", rows)
 
 
@@ -60,17 +60,17 @@ def measure(
         for tree, environment in trees.items():
             home = folder / f"{tree}-{number}"
             for kind in ("cold", "again"):
-                with started(home, bootstrap, environment) as (run, seconds):
-                    cpu = sum(map(cpu_s, run.processes()))
-                times.setdefault((tree, kind), []).append((seconds, cpu))
-                print(tree, kind, f"{seconds:.1f} s, {cpu:.1f} s of CPU time", flush=True)
+                with started(home, bootstrap, environment) as (run, took_s):
+                    used_s = sum(map(cpu_s, run.processes()))
+                times.setdefault((tree, kind), []).append((took_s, used_s))
+                print(tree, kind, f"{took_s:.1f} s, {used_s:.1f} s of CPU time", flush=True)
     rows = []
     for tree, environment in trees.items():
         row: dict[str, object] = {"tree": tree}
         for kind in ("cold", "again"):
-            seconds, cpu = zip(*times[tree, kind], strict=True)
+            seconds, cpu = ([each[index] for each in times[tree, kind]] for index in range(2))
             row |= {f"{kind}_s": round(statistics.median(seconds), 1), f"{kind}_best_s": round(min(seconds), 1)}
-            row |= {f"{kind}_cpu_s": round(statistics.median(cpu), 1)}
+            row[f"{kind}_cpu_s"] = round(statistics.median(cpu), 1)
         with started(folder / f"{tree}-idle", bootstrap, environment) as (run, _):
             rows.append(row | idle(run, idle_s))
         print(rows[-1], flush=True)

@@ -6,7 +6,7 @@ So a new worker works at once, and workers share that memory. Spark starts this 
 
 import gc
 
-import pandas  # noqa: F401 - pyspark's own workers import it
+import pandas as pd  # noqa: F401 - Spark's workers import it
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager
 
@@ -15,4 +15,4 @@ import warren.pipeline.flow  # noqa: F401
 if __name__ == "__main__":
     # What is here before a fork is never garbage; collecting it would copy its pages in every worker.
     gc.freeze()
-    manager()
+    manager()  # type: ignore[no-untyped-call]
