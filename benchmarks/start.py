@@ -2,8 +2,8 @@
 
     python -m benchmarks.start [--starts 3] [--idle 60] [--against SRC]
 
-17 groups commit every few seconds; the trigger is 10 s. A start is cold (an empty data directory), and then again on the
-same data. The time is from the start of the process to the first new snapshot with verdicts of all groups.
+17 groups commit every few seconds; the trigger is 10 s. A start is cold (an empty data directory), and then again on
+the same data. The time is from the start of the process to the first new snapshot with verdicts of all groups.
 `--against` names the `src` directory of another work tree, whose starts alternate with ours.
 """
 
