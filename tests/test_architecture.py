@@ -13,7 +13,7 @@ PAGES = [ROOT / "docs/architecture.md", *sorted((ROOT / "docs/decisions").glob("
 MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_LINES = 300
 MAX_TERMS = 30
-ACROSS_ROOMS = {"browser", "dashboard", "deploy", "faults", "integration", "kit"}
+ACROSS_ROOMS = {"browser", "dashboard", "deploy", "faults", "integration", "kit", "security"}
 """Folders of tests that show the whole product, not one module."""
 BY_SUBJECT = {"test_architecture.py", "test_docs.py", "test_readme.py", "conftest.py", "__init__.py"}
 

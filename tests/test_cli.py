@@ -122,6 +122,7 @@ def test_check_prints_warnings_and_a_summary(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "burrow.yaml").write_text(
         "cluster:\n  EU:\n    class-name: kafka\n    servers: [kafka:9092]\n    topic-refesh: 5\n"
         "consumer:\n  eu:\n    class-name: kafka\n    cluster: EU\n    servers: [kafka:9092]\n"
+        "httpserver:\n  local:\n    address: 127.0.0.1:8000\n"
     )
     command = ["--config-dir", str(tmp_path), "check"]
     assert main(command) == 0
@@ -161,6 +162,7 @@ def test_a_template_that_fails_on_the_sample_is_a_mistake_only_with_strict(
         '[cluster.local]\nclass-name = "kafka"\nservers = ["127.0.0.1:1"]\n'
         '[consumer.local]\nclass-name = "kafka"\ncluster = "local"\nservers = ["127.0.0.1:1"]\n'
         '[notifier.x]\nclass-name = "null"\ntemplate-open = "open.tmpl"\n'
+        '[httpserver.local]\naddress = "127.0.0.1:8000"\n'
     )
     command = ["check", "--config-dir", str(tmp_path)]
     assert main(command) == 0

@@ -43,7 +43,8 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = NOW + 3 * TRIGGER
     held = OffsetsLog(1, NOW, at, NOW - 60_000, unknown_since_ms=NOW - 60_000)
     moved = Commit("worse", "orders", 0, 50, at - 5, 9, log=1)
-    cycles.cycle(at, [moved], clusters=(replace(local, logs=(held,)), other))
+    known = (("clicks", 0, 403, NOW + 5_000, 0, False),)
+    cycles.cycle(at, [moved], clusters=(replace(local, logs=(held,), record_times=known), other))
     away = cluster_state(unknown_since_ms=NOW, error="no answer")
     cycles.store.publish(cycles.manifest(clusters={"local": cluster_state(), "other": away}))
     return root
@@ -111,6 +112,12 @@ def test_a_group_as_json(run: Any) -> None:
     behind = {"seconds_behind": 30.0, "seconds_behind_method": "at_least", "is_falling_behind": True}
     assert group["time_lag"].items() >= behind.items()
     assert slow["time_lag"] == group["time_lag"]
+    assert (slow["time_lag"]["oldest_unread_age_seconds"], fine["time_lag"]["oldest_unread_age_seconds"]) == (
+        25.0,
+        None,
+    )
+    assert not {"unread_record_ms", "oldest_unread_age_s"} & {*group, *slow}
+    assert "25 s old" in run("group", "local", "slow")[1]
     assert (fine["time_lag"]["seconds_behind"], fine["time_lag"]["seconds_behind_method"]) == (0.0, "caught_up")
     assert "Infinity" not in out
 
@@ -188,6 +195,7 @@ def test_a_group_as_a_table(run: Any) -> None:
     assert out.startswith("local / slow: WARN, at least 30 s behind, not catching up\n")
     for text in ("/10.0.0.7", "billing[1]", "0 s ago", "1,000", "627", "caught up: lag is 0"):
         assert text in out
+    assert out.index("WARN", out.index("why")) < out.index("caught up: lag is 0"), "the worst partition is the first"
     assert "never" in run("group", "local", "idle")[1]
 
 

@@ -44,7 +44,7 @@ export const author = () => (userName.value.trim() ? { by: userName.value } : {}
 
 function errorText(error: unknown): string {
   if (!(error instanceof ApiError)) return "the server does not answer; the change may not have been made"
-  return error.status === 401 || error.status === 403 ? "you need the admin role for this" : error.message
+  return error.status === 401 ? "you need the admin role for this" : error.message
 }
 
 /** A function that sends a change and tells whether it was made, and the error of the last change that was not. */

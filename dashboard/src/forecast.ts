@@ -43,6 +43,7 @@ export function retentionLimit(lag: TimeLag): number | null {
   const { seconds_behind: behind, retention_left_seconds: left, rates } = lag
   if (behind === null || left === null) return null
   // While it reads, its time lag grows by less than a second per second.
-  const growth = rates.produced_10m ? 1 - (rates.consumed_10m ?? 0) / rates.produced_10m : 1
+  const consumed = Math.min(rates.consumed_1m ?? 0, rates.consumed_10m ?? 0)
+  const growth = rates.produced_10m ? 1 - consumed / rates.produced_10m : 1
   return behind + left * Math.min(Math.max(growth, 0), 1)
 }

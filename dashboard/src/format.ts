@@ -78,6 +78,13 @@ export const TIME_LAG_METHOD_TEXT: Record<TimeLagMethod, string> = {
   at_least: "At least: the first unread message is older than the samples of the head, or a partition is unknown",
 }
 
+/** The age of the oldest unread message, if by its own timestamp it is older than it has been waiting, else null. */
+export function ageBeyondTimeLag(lag: Pick<TimeLag, "seconds_behind" | "oldest_unread_age_seconds">): number | null {
+  const age = lag.oldest_unread_age_seconds
+  const waiting = lag.seconds_behind ?? 0
+  return age !== null && age > 1.1 * waiting + 5 ? age : null
+}
+
 /** When a group or partition is caught up, as far as its rates tell. */
 export type Forecast = Pick<
   TimeLag,

@@ -39,6 +39,7 @@ export interface ClusterConfig {
   "topic-refresh": number
   "offset-refresh": number
   "groups-reaper-refresh"?: number
+  "read-records"?: string[]
 }
 
 /** All clusters over time; one list per column, one item per cluster and time. */
@@ -150,6 +151,7 @@ export interface GroupColumns {
   spark: string[]
   seconds_behind: (number | null)[]
   seconds_behind_method: TimeLagMethod[]
+  oldest_unread_age_seconds: (number | null)[]
   catch_up_seconds: (number | null)[]
   catch_up_seconds_at_most: (number | null)[]
   is_falling_behind: boolean[]
@@ -210,6 +212,8 @@ export interface GroupStatus {
   seconds_behind?: number | null
   /** How it is known; with at_least the true value may be larger */
   seconds_behind_method?: TimeLagMethod
+  /** Age of the first unread message by its own timestamp; null if none is unread or it is unknown */
+  oldest_unread_age_seconds?: number | null
   /** How long until nothing is unread, at least; null if never or unknown */
   catch_up_seconds?: number | null
   /** The same at most; null if never or unknown */
@@ -403,6 +407,7 @@ export interface NotifierConfig {
   from?: string | null
   to?: string | null
   "auth-type"?: string | null
+  "require-tls"?: boolean
   channel?: string | null
 }
 
@@ -495,6 +500,8 @@ export interface PartitionStatus {
   complete: number
   /** How long the first unread message has been waiting; 0 if none is, null if unknown */
   seconds_behind?: number | null
+  /** Age of the first unread message by its own timestamp; null if none is unread or it is unknown */
+  oldest_unread_age_seconds?: number | null
   /** How long until nothing is unread, at least; null if never or unknown */
   catch_up_seconds?: number | null
   /** How long until unread messages are deleted; null if never or unknown */
@@ -628,6 +635,8 @@ export interface TimeLag {
   seconds_behind: number | null
   /** How it is known; with at_least the true value may be larger */
   seconds_behind_method: TimeLagMethod
+  /** Age of the first unread message by its own timestamp; null if none is unread or it is unknown */
+  oldest_unread_age_seconds: number | null
   /** How long until nothing is unread, at least; null if never or unknown */
   catch_up_seconds: number | null
   /** The same at most; null if never or unknown */

@@ -39,6 +39,8 @@ from warren.web.server import WebServer
 
 log = logging.getLogger(__name__)
 
+WORKERS = {"spark.python.daemon.module": "warren.pipeline.worker_daemon"}
+"""Where Spark forks its Python workers from."""
 PAST_HEADS_TIMEOUT_S = 30.0
 COMMITTED_TIMEOUT_S = 60.0
 SAMPLE_TIMEOUT_S = 10.0
@@ -79,7 +81,9 @@ class Parts:
         pipeline = config.pipeline
         jars, java = spark_jars(with_msk=config.uses_iam), java_home()
         self._spark = SupervisedSpark(
-            lambda: start_session(pipeline.master, jars, java, pipeline.driver_memory, pipeline.spark_conf),
+            lambda: start_session(
+                pipeline.master, jars, java, pipeline.driver_memory, {**WORKERS, **pipeline.spark_conf}
+            ),
             _patience_s(config),
         )
         stack.callback(self._spark.stop)
@@ -102,7 +106,7 @@ class Parts:
                 lambda cluster, stable_ends: find_transactional_ids(self._config, cluster, stable_ends)
             ),
             zookeeper=self._zookeeper,
-            read_past_heads=lambda cluster: samplers.past_heads(cluster, PAST_HEADS_TIMEOUT_S),
+            read_past_heads=lambda cluster, times_ms: samplers.past_heads(cluster, times_ms, PAST_HEADS_TIMEOUT_S),
         )
         self.followers: list[SnapshotFollower] = []
         rename_former_folder(self._store.root)

@@ -5,12 +5,14 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warren import __version__
+from warren.domain.printable import printable_lines
 from warren.errors import NoSnapshot, WarrenError
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ EXIT_AFTER_S = 8.0
 """How long a stop waits for the cycle under way; one that has not published its manifest leaves no trace."""
 
 _CONFIG_DIR = "the directory of burrow.toml (or burrow.yaml, burrow.json); default: the current one"
-
 EXAMPLES = """examples:
   warren demo                              a real Kafka with every kind of consumer, monitored live
   warren check --config-dir /etc/burrow    check burrow.toml and show what it configures
@@ -34,7 +35,6 @@ EXAMPLES = """examples:
   warren notify test hook                  send a sample notification to [notifier.hook]
   warren evaluate windows.jsonl            judge windows from a file
 """
-
 
 HISTORY_EXAMPLES = """examples:
   the lag of a group over time
@@ -52,10 +52,11 @@ tables: groups and clusters; with a [sink.NAME] of class lake: groups, partition
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    sys.excepthook = lambda *bug: print(printable_lines("".join(traceback.format_exception(*bug))), file=sys.stderr)
     try:
         return options.command(options) or 0
     except WarrenError as error:
-        print(error, file=sys.stderr)
+        print(printable_lines(str(error)), file=sys.stderr)
         return 2 if isinstance(error, NoSnapshot) else 1
     except BrokenPipeError:
         return 0
@@ -81,9 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         choices = ("debug", "info", "warning", "error")
         command.add_argument("--log-level", choices=choices, help="overrides [logging] level")
 
-    check = _command(
-        commands, "check", "check the configuration, report all mistakes and show what it configures", _check
-    )
+    check = _command(commands, "check", "check the configuration: all mistakes, and what it configures", _check)
     check.add_argument("--strict", action="store_true", help="treat warnings, such as unknown keys, as mistakes")
 
     groups = _command(commands, "groups", "list the groups of the newest snapshot, most severe first", _groups)
@@ -116,11 +115,12 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = commands.add_parser("evaluate", help="judge windows from a JSON-lines file (- for standard input)")
     evaluate.add_argument("file")
     evaluate.add_argument("--now-ms", type=int, help="the time to judge at; default: now")
-    evaluate.add_argument("--intervals", type=int, default=10)
-    evaluate.add_argument("--minimum-complete", type=float, default=0.0)
-    evaluate.add_argument("--allowed-lag", type=int, default=0)
+    for name, default in (("--intervals", 10), ("--minimum-complete", 0.0), ("--allowed-lag", 0)):
+        evaluate.add_argument(name, type=type(default), default=default)
     evaluate.set_defaults(command=_evaluate)
 
+    hashed = commands.add_parser("hash-password", help="hash a password, typed or piped, for the file of [auth]")
+    hashed.set_defaults(command=_hash_password)
     demo = commands.add_parser("demo", help="start a real Kafka with a group of every kind, and Warren beside it")
     demo.add_argument("--minutes", type=float, help="stop after this many minutes")
     demo.add_argument("--port", type=int, help="the port of the dashboard and the API; default: 8000, or a free one")
@@ -154,10 +154,12 @@ def _read(options: argparse.Namespace) -> "tuple[Config | None, Findings]":
 
 def _read_file(options: argparse.Namespace) -> "tuple[Config | None, Findings]":
     from warren.config import read
+    from warren.config.exposure import check_exposure
 
     config, findings = read(options.config_dir)
-    if config is not None and options.log_level:
-        config = replace(config, logging=replace(config.logging, level=options.log_level))
+    if config is not None:
+        check_exposure(config, findings)
+        config = replace(config, logging=replace(config.logging, level=options.log_level or config.logging.level))
     return config, findings
 
 
@@ -165,13 +167,12 @@ def _check(options: argparse.Namespace) -> int:
     from warren.config.summary import summary, verdict
 
     config, findings = _read(options)
-    for kind, lines in (("note", findings.notes), ("warning", findings.warnings), ("mistake", findings.mistakes)):
-        for line in lines:
-            print(f"{kind}: {line}")
+    for line in findings.all():
+        print(printable_lines(line))
     print(verdict(findings))
-    if config is None or findings.mistakes or (options.strict and findings.warnings):
+    if config is None or (options.strict and findings.warnings):
         return 1
-    print(*summary(config), sep="\n")
+    print(printable_lines("\n".join(summary(config))))
     return 0
 
 
@@ -189,10 +190,8 @@ def _settings(options: argparse.Namespace) -> "Config":
             redirect_output(settings.general.stdout_logfile)
         set_up_logging(settings.logging, options.log_level)
     except OSError as error:
-        raise WarrenError(
-            f"cannot write the log: {error.filename}: {error.strerror}; see [logging] filename and "
-            "[general] stdout-logfile"
-        ) from error
+        where = "see [logging] filename and [general] stdout-logfile"
+        raise WarrenError(f"cannot write the log: {error.filename}: {error.strerror}; {where}") from error
     return accepted(config, findings)
 
 
@@ -238,7 +237,7 @@ def _reload(options: argparse.Namespace) -> int:
     from warren.report import reload
 
     is_reloaded, lines = reload(_data_dir(options))
-    print(*lines, sep="\n")
+    print(printable_lines("\n".join(lines)))
     return 0 if is_reloaded else 1
 
 
@@ -283,6 +282,12 @@ def _notify(options: argparse.Namespace) -> None:
     refuse_bad_templates(config)
     for event in send_sample(config, options.name):
         print(f"{options.name}: {event} sent")
+
+
+def _hash_password(_options: argparse.Namespace) -> None:
+    from warren.config.auth import hashed_password, typed_password
+
+    print(hashed_password(typed_password()))
 
 
 def _demo(options: argparse.Namespace) -> None:

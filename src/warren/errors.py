@@ -11,7 +11,7 @@ WarrenError
 │   └── Fenced           another Warren has taken over the data directory
 ├── ClusterError         a Kafka cluster did not answer, or refused
 ├── ReplicationError     the replicated store of incidents could not be read or written
-├── RequestError         an HTTP request is not valid, or asks for what is not there
+├── RequestError         an HTTP request is not valid, not allowed now, or asks for what is not there
 ├── RefusedError         a server will never accept a request: do not send it again
 │   └── SlackError       Slack answered with an error code (notify/senders/slack.py)
 ├── BusyError            a server may accept a request later: send it again
@@ -77,11 +77,12 @@ class ReplicationError(WarrenError):
 
 
 class RequestError(WarrenError):
-    """An HTTP request is not valid, or asks for what is not there; `status` is that of the response."""
+    """An HTTP request is not valid, not allowed now, or asks for what is not there; it has the response's status."""
 
-    def __init__(self, message: str, status: int = 400) -> None:
+    def __init__(self, message: str, status: int = 400, headers: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(message)
         self.status = status
+        self.headers = headers
 
 
 class DemoError(WarrenError):

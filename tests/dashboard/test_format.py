@@ -84,6 +84,17 @@ def test_forecasts_in_words_and_in_order(formats: Call) -> None:
     assert tuple(formats("catchUpOrder", *arguments)) == numbers
 
 
+def test_an_age_is_shown_where_it_is_more_than_the_time_of_waiting(formats: Call) -> None:
+    cases = [
+        (432_000, {"seconds_behind": 20, "oldest_unread_age_seconds": 432_000}),
+        (None, {"seconds_behind": 20, "oldest_unread_age_seconds": 21}),
+        (None, {"seconds_behind": 3_600, "oldest_unread_age_seconds": 3_600}),
+        (60, {"seconds_behind": None, "oldest_unread_age_seconds": 60}),
+        (None, {"seconds_behind": 0, "oldest_unread_age_seconds": None}),
+    ]
+    assert formats("ageBeyondTimeLag", *([lag] for _, lag in cases)) == [age for age, _ in cases]
+
+
 def test_axes_have_one_unit(formats: Call) -> None:
     assert formats("timeTicks", [[0, 30, 60]], [[0, 600, 1_200]], [[0, 5_400, 10_800]], [[0, 86_400, 172_800]]) == [
         ["0", "30 s", "60 s"],
@@ -117,7 +128,8 @@ def test_a_forecast_is_a_line_to_zero_or_two_if_the_rates_disagree(forecasts: Ca
 def test_messages_are_lost_at_the_age_that_retention_allows(forecasts: Call) -> None:
     """Messages that are an hour old are deleted; a group that reads half of what is written has twice the time."""
     stopped = lag(None, None, seconds_behind=600, retention_left_seconds=3_000)
-    slow = lag(None, None, seconds_behind=600, retention_left_seconds=6_000) | {"rates": {**RATES, "consumed_10m": 5}}
+    slow = lag(None, None, seconds_behind=600, retention_left_seconds=6_000)
+    slow["rates"] = {**RATES, "consumed_1m": 5, "consumed_10m": 6}
     unknown = lag(None, None, seconds_behind=600, retention_left_seconds=None)
     assert forecasts("retentionLimit", [stopped], [slow], [unknown]) == [3_600, 3_600, None]
     partitions = [{"partition": number, "time_lag": own} for number, own in enumerate([unknown, slow, stopped])]

@@ -31,6 +31,11 @@ FACTS = Facts(
             "no commit seen yet; lag 2,500 by the offset the broker holds",
         ),
         (
+            Reason.SILENT,
+            replace(FACTS, offsets=[], times_ms=[], lags=[]),
+            "no commit since Warren has watched it; lag 2,500 by the offset the broker holds",
+        ),
+        (
             Reason.INCOMPLETE,
             replace(FACTS, minimum_complete=0.5),
             "3 of 10 commits in the window, less than minimum-complete 0.5",

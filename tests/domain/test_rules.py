@@ -36,6 +36,7 @@ class Case:
     trend_floor: float = UNKNOWN
     elapsed_ms: int = 0
     is_tail_verified: bool = True
+    is_silent: bool = False
 
     @property
     def times(self) -> list[int]:
@@ -71,6 +72,7 @@ def judged(cases: Sequence[Case]) -> Verdicts:
         np.array([case.is_recent_complete for case in cases], np.bool_),
         np.array([case.trend_floor for case in cases], np.float64),
         np.array([case.is_tail_verified for case in cases], np.bool_),
+        np.array([case.is_silent for case in cases], np.bool_),
         cases[0].elapsed_ms,
     )
     return judge(windows, evidence, np.array([case.now for case in cases], np.int64), cases[0].limits)
@@ -122,6 +124,12 @@ LADDER = {
     # how full the window is
     "no commits at all": (Case((), (), None), Reason.NO_COMMITS),
     "no commits, but the broker holds an offset": (Case((), (), 50), Reason.NO_COMMITS),
+    "no commits, and silent since it is watched": (Case((), (), 500, is_silent=True), Reason.SILENT),
+    "silent, but caught up": (Case((), (), 0, is_silent=True), Reason.CAUGHT_UP),
+    "silent, by a lag that may be markers": (
+        Case((), (), 50, is_silent=True, is_tail_verified=False),
+        Reason.TAIL_IN_DOUBT,
+    ),
     "no commits are worse known than an incomplete window": (
         Case((), (), 50, limits=Limits(minimum_complete=0.5)),
         Reason.NO_COMMITS,
@@ -239,6 +247,7 @@ def test_every_rung(name: str) -> None:
     case, reason = LADDER[name]
     statuses = {
         Reason.STOPPED: Status.STOP,
+        Reason.SILENT: Status.STOP,
         Reason.REWOUND: Status.REWIND,
         Reason.STALLED: Status.STALL,
         Reason.FALLING_BEHIND: Status.WARN,
@@ -260,7 +269,7 @@ def test_complete_is_the_filled_share_as_float32() -> None:
 
 def test_no_partitions_at_all() -> None:
     nothing = np.zeros(0, np.int64)
-    evidence = Evidence(nothing, nothing, nothing > 0, nothing.astype(np.float64), nothing > 0)
+    evidence = Evidence(nothing, nothing, nothing > 0, nothing.astype(np.float64), nothing > 0, nothing > 0)
     verdicts = judge(empty(0, 10), evidence, nothing, Limits())
     assert verdicts.status.size == verdicts.reason.size == verdicts.complete.size == 0
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from warren.domain.time_lag import TimeLagMethod, UnreadSince, passing_time, seconds_behind
+from warren.domain.time_lag import (
+    TimeLagMethod,
+    UnreadSince,
+    age_seconds,
+    passing_time,
+    seconds_behind,
+    timestamp_beyond,
+)
 from warren.domain.windows import UNKNOWN
 
 T = 1_700_000_000_000
@@ -44,3 +51,25 @@ def test_passing_time(
 def test_seconds_behind(method: TimeLagMethod, since_ms: int, seconds: float) -> None:
     since = UnreadSince(ints(since_ms), ints(0), np.array([method], np.int8))
     assert seconds_behind(since, T).tolist() == [seconds]
+
+
+@pytest.mark.parametrize(
+    ("name", "offset", "first", "last", "timestamp", "error_ms"),
+    [
+        ("a second per record", 30, (10, 0), (20, 10_000), 20_000, 10_000),
+        ("the last one itself", 20, (10, 0), (20, 10_000), 10_000, 0),
+        ("timestamps that fall", 30, (10, 10_000), (20, 0), -10_000, 10_000),
+        ("all at one time", 1_000, (10, 5_000), (20, 5_000), 5_000, 0),
+        ("the first one twice", 30, (20, 0), (20, 0), 0, 0),
+    ],
+)
+def test_timestamp_beyond(
+    name: str, offset: int, first: tuple[int, int], last: tuple[int, int], timestamp: int, error_ms: int
+) -> None:
+    beyond, error = timestamp_beyond(ints(offset), *map(ints, first), *map(ints, last))
+    assert (beyond.tolist(), error.tolist()) == ([timestamp], [error_ms]), name
+
+
+def test_age_of_records() -> None:
+    timestamps = ints(T - 5 * 86_400_000, T - 1, T, T + 60_000, UNKNOWN)
+    assert age_seconds(timestamps, T).tolist() == [5 * 86_400.0, 0.001, 0.0, 0.0, -1.0]

@@ -13,24 +13,33 @@ from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer
+from confluent_kafka import Producer as ConfluentProducer
 
 from tests.kit.kafka import commit
 from tests.kit.receivers import Receiver, receiving
 from tests.kit.servers import Client, group_path
 from tests.kit.warrens import WarrenRun, sections_for, wait_for
+from tests.security.names import NAMES
 from warren.demo.broker import Kafka
 from warren.demo.workload.committing_groups import Stalled
 from warren.demo.workload.consuming_groups import Healthy
 from warren.demo.workload.producer import Producer
 from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
+from warren.domain.printable import printable
 
 pytestmark = pytest.mark.timeout(600)
 
 TOPIC = "orders"
 FILLED = 2_000
+DAY_S = 86_400
+BACKFILLED = "backfilled"
 ODD = "team/a b+ü"
 IDLE = [f"idle-{number:02d}" for number in range(20)]
+HOSTILE = [
+    NAMES[kind] for kind in ("path traversal", "clear the screen", "a log line", "right to left", "another server")
+]
+"""Groups that a broker takes, and that have stalled."""
 AT_ONCE = 20
 """How many connections telegraf opens at once if it is not told otherwise."""
 
@@ -74,11 +83,12 @@ class Live:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """Groups of several kinds, judged every second."""
     with Kafka() as kafka, receiving() as receiver:
-        create_topics(kafka.bootstrap, {TOPIC: 2})
+        create_topics(kafka.bootstrap, {TOPIC: 2, BACKFILLED: 1})
         fill_topic(kafka.bootstrap, TOPIC, FILLED)
         home = tmp_path_factory.mktemp("api")
         (home / "open.tmpl").write_text('{"group": {{jsonencoder .Group}}, "status": "{{.Result.Status}}"}')
         sections = sections_for({"main": kafka.bootstrap})
+        sections["cluster.main"]["read-records"] = [f"{BACKFILLED}*"]
         sections["notifier.hook"] = {
             "class-name": "http", "url-open": f"{receiver.url}/{{{{.Group}}}}", "send-once": True, "send-close": True,
             "template-open": str(home / "open.tmpl"), "template-close": str(home / "open.tmpl"),
@@ -89,7 +99,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         workers = [
             Producer(kafka.bootstrap, TOPIC, 50.0),
             Healthy(kafka.bootstrap, TOPIC, "billing"),
-            Stalled(kafka.bootstrap, TOPIC, "export", behind=500),
+            *(Stalled(kafka.bootstrap, TOPIC, group, behind=500) for group in ("export", *HOSTILE)),
         ]
         for worker in workers:
             worker.start()
@@ -124,7 +134,24 @@ def test_verdicts_are_those_of_the_snapshot(live: Live) -> None:
     # Idle groups turn STOP once the recent past is known, which a busy machine may reach before this line.
     listed = {group["group"]: group["status"] for group in only["groups"]}
     assert set(listed.values()) == {"ERR"}
-    assert set(listed) - {*IDLE, ODD, "to-delete"} == {"export"}
+    assert set(listed) - {*IDLE, *HOSTILE, ODD, "to-delete"} == {"export"}
+
+
+def test_hostile_names_are_text_wherever_they_go(live: Live) -> None:
+    def paths() -> set[str]:
+        return {request.path for request in live.receiver.got}
+
+    wait_for(lambda: {f"/{quote(group, safe='')}" for group in HOSTILE} <= paths(), "all of them are notified", 90)
+    for request in live.receiver.got:
+        assert request.path == f"/{quote(json.loads(request.body)['group'], safe='')}", "a name steers no request"
+    assert set(HOSTILE) <= set(live.consumers())
+    for group in HOSTILE:
+        assert live.client.json(group_path(group, "lag", "main"))["status"]["group"] == group
+        assert live.client.ask(group_path(group, "", "main"), "DELETE").status == 200
+    lines = [f"deletion requested: group {printable(group)} of cluster main" for group in HOSTILE]
+    wait_for(lambda: all(line in live.run.log for line in lines), "the deletions are logged")
+    assert not re.search("[\x1b\u202e]", live.run.log)
+    assert "\n2026-01-01 00:00:00,000 ERROR" not in live.run.log
 
 
 def test_telegraf_gathers_everything_at_once(live: Live) -> None:
@@ -177,6 +204,29 @@ def test_a_dashboard_asks_again_and_again(live: Live) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         while time.monotonic() < until:
             assert set(pool.map(page, live.consumers())) == {(200, 200, 200)}
+
+
+def test_a_backfill_is_days_old_and_waits_for_seconds(live: Live) -> None:
+    def time_lag() -> dict[str, Any]:
+        answer = live.client.ask(group_path("importer", "explain", "main"))
+        lag: dict[str, Any] = answer.json["explanation"]["time_lag"] if answer.status == 200 else {}
+        return lag
+
+    commit(live.kafka.bootstrap, "importer", BACKFILLED, {0: 0})
+    wait_for(lambda: time_lag().get("seconds_behind_method") == "caught_up", "the group has read everything")
+    assert time_lag()["oldest_unread_age_seconds"] is None
+    begun_at = time.time()
+    producer = ConfluentProducer({"bootstrap.servers": live.kafka.bootstrap})
+    for number in range(100):
+        producer.produce(BACKFILLED, b"x", partition=0, timestamp=round((begun_at - 5 * DAY_S + number) * 1_000))
+    assert producer.flush(30) == 0
+    wait_for(lambda: time_lag()["oldest_unread_age_seconds"] is not None, "its first unread record has been read")
+    lag, passed_s = time_lag(), time.time() - begun_at
+    assert lag["seconds_behind_method"] == "head_history"
+    assert 0 < lag["seconds_behind"] <= passed_s + 2
+    assert 0 <= lag["oldest_unread_age_seconds"] - 5 * DAY_S <= passed_s + 2
+    metrics = live.client.ask("/metrics").text
+    assert 'warren_group_oldest_unread_age_seconds{cluster="main",consumer_group="importer"} 432' in metrics
 
 
 def window(client: Client, group: str) -> list[dict[str, Any]]:

@@ -213,7 +213,10 @@ NUMBERS = {
     "burrow_group": {"timestamp", "status_code", "offset", "lag", "total_lag", "partition_count"},
 }
 """Telegraf's fields; status is a text."""
-TIME_LAG = {"seconds_behind", "catch_up_seconds", "falling_behind", "retention_left_seconds", "lost_messages"}
+TIME_LAG = {"seconds_behind", "oldest_unread_age_seconds", "catch_up_seconds", "falling_behind"} | {
+    "retention_left_seconds",
+    "lost_messages",
+}
 BEYOND_TELEGRAF = {
     "burrow_topic": set[str](),
     "burrow_partition": {"burrow_code", "reason", "owner", "client_id", *TIME_LAG},

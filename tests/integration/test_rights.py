@@ -21,7 +21,7 @@ from tests.kit.warrens import WarrenRun, wait_for
 from warren.demo.workload import producer
 from warren.demo.workload.consuming_groups import Healthy, Kip848
 from warren.demo.workload.thread import stop_all
-from warren.demo.workload.topics import create_topics
+from warren.demo.workload.topics import create_topics, fill_topic
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -30,7 +30,9 @@ USER = USERS[SCRAM]
 WATCH = documented_rights("To watch a cluster")
 SINK = documented_rights("For a Kafka sink", NAME="points", TOPIC=POINTS)
 INCIDENTS = documented_rights("For incidents that several Warrens share")
-OPTIONAL = {right.resource: right for right in documented_rights("Optional rights")}
+READ_TOPICS = Right("Read", "topic")
+DESCRIBE_CONFIGS = Right("DescribeConfigs", "topic")
+DESCRIBE_TRANSACTIONS = Right("Describe", "transactional-id")
 ALL = [*WATCH, *SINK, *INCIDENTS]
 DESCRIBE_GROUPS = Right("Describe", "group")
 WRITE_INCIDENTS = Right("Write", "topic", "warren-incidents")
@@ -259,8 +261,29 @@ def test_without_the_right_to_read_all_topics_markers_of_transactions_count_as_l
         f"main: Warren is not allowed to read the topic {topic}: grant Read on it to Warren's user; until then markers"
     )
     assert live.run.log.count(said) == 1
-    with live.granted(OPTIONAL["topic"]):
+    with live.granted(READ_TOPICS):
         live.wait(lambda: live.partition(group) == ("OK", 0), "it has been read that there is no data left")
+
+
+def test_without_the_right_on_configurations_nobody_knows_how_long_messages_are_kept(live: Live) -> None:
+    topic, group = "drafts", "editors"
+    admin = live.kafka.admin()
+    admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "3600000"})])[topic].result(30)
+    fill_topic(live.kafka.bootstrap, topic, 10)
+    commit(live.kafka.bootstrap, group, topic, {0: 1})
+
+    def status() -> dict[str, Any]:
+        got = live.client.ask(group_path(group, "status", "main"))
+        found: dict[str, Any] = got.json["status"] if got.status == 200 else {}
+        return found
+
+    live.wait(lambda: status().get("is_falling_behind"), "its rates are known")
+    live.run.wait_for_cycles(3)
+    assert status()["retention_left_seconds"] is None
+    with live.granted(DESCRIBE_CONFIGS):
+        live.wait(lambda: status()["retention_left_seconds"], "the retention is known")
+        found = status()
+        assert found["retention_left_seconds"] == pytest.approx(3600 - found["seconds_behind"], abs=60)
 
 
 def test_without_the_right_on_transactional_ids_a_transaction_that_holds_back_commits_has_no_name(live: Live) -> None:
@@ -272,11 +295,11 @@ def test_without_the_right_on_transactional_ids_a_transaction_that_holds_back_co
         said = "held back by an open transaction that the brokers do not name"
         live.wait(lambda: said in live.run.log, "the log says why the name is missing")
         assert held_by() == [None]
-        with live.granted(OPTIONAL["transactional-id"]):
+        with live.granted(DESCRIBE_TRANSACTIONS):
             live.wait(lambda: held_by() == ["payroll"], "the transaction is named")
     live.wait(lambda: not held_by(), "the transaction has ended")
 
 
 def test_no_right_of_the_documentation_is_left_untested() -> None:
-    assert OPTIONAL.keys() == {"topic", "transactional-id"}
+    assert documented_rights("Optional rights") == [READ_TOPICS, DESCRIBE_CONFIGS, DESCRIBE_TRANSACTIONS]
     assert "not tested" not in DOCS.read_text(encoding="utf-8")

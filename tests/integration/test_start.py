@@ -21,6 +21,7 @@ from warren.demo.workload.thread import stop_all
 from warren.demo.workload.topics import create_topics, fill_topic
 from warren.domain.rules import Reason
 from warren.domain.status import Status
+from warren.domain.time_lag import TimeLagMethod
 from warren.domain.windows import UNKNOWN
 from warren.kafka.records.commits import RecordKind, decode_keys
 from warren.snapshot.reader import Snapshot
@@ -33,6 +34,7 @@ RECENT_MS = 30_000
 STILL, MOVING, OWN_OFFSETS = "still", "moving", "own-offsets"
 FILLED = 1_000
 SILENT = {0: 900, 1: FILLED}
+SILENT_PARTITIONS = (("silent", STILL, 0), ("silent", STILL, 1), ("silent-behind", MOVING, 0))
 LISTED = ("keep-1", "keep-2", "keep-secret", "other-1", "neither")
 GOOD_COMMITS = 12
 BROKEN: Mapping[str, tuple[bytes | None, bytes | None]] = {
@@ -57,6 +59,8 @@ class Started:
     record: Recorder
     ends_before: dict[int, int]
     """Where the offsets topic ended before Warren was started."""
+    filled_s: float
+    """When its topics were filled."""
     first: Seen = field(init=False)
 
     def group(self, cluster: str, group: str, snapshot: Snapshot) -> dict[int, dict[str, Any]]:
@@ -72,6 +76,7 @@ def prepare(main: Kafka) -> dict[int, int]:
     fill_topic(bootstrap, STILL, FILLED)
     fill_topic(bootstrap, MOVING, FILLED)
     commit(bootstrap, "silent", STILL, SILENT)
+    commit(bootstrap, "silent-behind", MOVING, {0: 900})
     for group in LISTED:
         commit(bootstrap, group, STILL, {0: FILLED})
     now_ms = time.time_ns() // 1_000_000
@@ -89,6 +94,7 @@ def prepare(main: Kafka) -> dict[int, int]:
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     with Kafka() as main, Kafka() as fresh:
+        filled_s = time.time()
         ends_before = prepare(main)
         names = dict.fromkeys(("latest", "earliest", "lists", "custom"), main.bootstrap)
         sections = sections_for({**names, "fresh": fresh.bootstrap}, trigger=1.0)
@@ -106,7 +112,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
             worker.start()
         try:
             with Recorder(run.data) as record, run:
-                stage = Started(main, fresh, run, record, ends_before)
+                stage = Started(main, fresh, run, record, ends_before, filled_s)
                 run.wait_for(lambda s: s.manifest.is_ready and s.manifest.cycle_ms, "the first verdicts")
                 stage.first = wait_for(lambda: record.seen[0] if record.seen else None, "the first snapshot")
                 yield stage
@@ -115,12 +121,30 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 
 
 def test_from_latest_a_silent_group_is_known_by_what_the_broker_holds(started: Started) -> None:
-    rows = started.run.wait_for(lambda s: started.group("latest", "silent", s), "the silent group")
-    assert {partition: row["committed_offset"] for partition, row in rows.items()} == SILENT
-    assert {partition: row["current_lag"] for partition, row in rows.items()} == {0: 100, 1: 0}
+    first = started.record.seen[0].partitions
+    rows = {key: first["latest", *key] for key in SILENT_PARTITIONS}
+    assert [row["committed_offset"] for row in rows.values()] == [900, FILLED, 900]
+    assert [row["current_lag"] for row in rows.values()][:2] == [FILLED - 900, 0]
+    assert rows["silent-behind", MOVING, 0]["current_lag"] > FILLED - 900
     for row in rows.values():
-        assert row["offsets"] == []
-        assert (Status(row["status"]).name, Reason(row["reason"])) == ("OK", Reason.NO_COMMITS)
+        assert (row["offsets"], Status(row["status"]), Reason(row["reason"])) == ([], Status.OK, Reason.NO_COMMITS)
+
+
+def test_from_latest_a_silent_group_that_stays_behind_has_stopped(started: Started) -> None:
+    def stopped(snapshot: Snapshot) -> tuple[dict[tuple[str, str, int], dict[str, Any]], int] | None:
+        groups = [snapshot.group("latest", name) for name in ("silent", "silent-behind")]
+        found = [row for group in groups if group for row in group[1].to_pylist()]
+        rows = {(row["group"], row["topic"], row["partition"]): row for row in found}
+        has_stopped = [row["reason"] == Reason.SILENT for row in rows.values()].count(True) == 2
+        return (rows, snapshot.manifest.now_ms) if has_stopped else None
+
+    rows, now_ms = started.run.wait_for(stopped, "both groups that are behind to have stopped")
+    assert now_ms - started.first.manifest.now_ms >= RECENT_MS
+    caught_up = rows.pop(SILENT_PARTITIONS[1])
+    assert (Status(caught_up["status"]), caught_up["seconds_behind"]) == (Status.OK, 0.0)
+    for row in rows.values():
+        assert (Status(row["status"]), row["behind_method"]) == (Status.STOP, TimeLagMethod.RECORD_TIME)
+        assert row["seconds_behind"] == pytest.approx(now_ms / 1000 - started.filled_s, abs=15)
 
 
 def test_from_latest_nothing_older_than_the_start_is_read(started: Started) -> None:
@@ -142,8 +166,9 @@ def test_a_start_raises_no_false_alarm(started: Started) -> None:
     # Heads of before the start are known by the times of records: a lag is unknown, or one that a commit had then.
     rows = {key: row for key, row in started.first.partitions.items() if key[0] in ("earliest", "latest", "lists")}
     assert rows
+    bad = {"moving-stalled": Status.STALL, "silent-behind": Status.STOP}
     for key, row in rows.items():
-        assert Status(row["status"]).name in ("OK", "STALL" if key[1] == "moving-stalled" else "OK"), key
+        assert Status(row["status"]) in (Status.OK, bad.get(key[1], Status.OK)), key
         lags = zip(row["lags"], row["offsets"], strict=True)
         assert all(lag == UNKNOWN or 0 <= lag <= max(row["head"] - offset, 0) for lag, offset in lags), key
 

@@ -20,9 +20,9 @@ EVERY_MS = 10_000
 MOMENTS = 14
 SLOW = {
     "seconds_behind": 90.5, "behind_method": 1, "catch_up_low_s": 600.0, "catch_up_high_s": 600.0,
-    "retention_left_s": 7200.0, "lost": 5,
+    "retention_left_s": 7200.0, "lost": 5, "oldest_unread_age_s": 172_800.5,
 }  # fmt: skip
-"""The lag in time of a group that loses data."""
+"""The lag in time of a group that loses data, with messages that were made long before they came."""
 GONE = "gone"
 """A cluster that does not answer."""
 

@@ -138,9 +138,13 @@ class Rehearsal:
         self.head_files = HeadFiles(self.store, None)
 
     def sample(
-        self, now_ms: int, heads: Mapping[str, Mapping[str, Sequence[int]]], ids: Mapping[str, str] = {}
+        self,
+        now_ms: int,
+        heads: Mapping[str, Mapping[str, Sequence[int]]],
+        ids: Mapping[str, str] = {},
+        log_start: int = 0,
     ) -> None:
-        """Sample heads: cluster, topic, the head of each partition."""
+        """Sample heads: cluster, topic, the head of each partition; all logs start at one offset."""
         samples = {}
         for cluster, topics in heads.items():
             held = tuple(Topic(name, ids.get(name, name), len(topics[name])) for name in sorted(topics))
@@ -150,7 +154,7 @@ class Rehearsal:
                 heads_at_ms=(now_ms, now_ms),
                 topics=held,
                 heads=values,
-                log_starts=np.where(values == UNKNOWN, UNKNOWN, 0),
+                log_starts=np.where(values == UNKNOWN, UNKNOWN, log_start),
             )
         names = [cluster.name for cluster in self.plan.clusters]
         self.heads.append(self.head_files.write(self.plan.sequence, names, samples))

@@ -26,7 +26,7 @@ REASONS = {
     Status.REWIND: Reason.REWOUND,
 }
 UNKNOWN_TIME_LAG: Mapping[str, float] = {
-    **dict.fromkeys(("seconds_behind", "behind_method", *RATES), UNKNOWN),
+    **dict.fromkeys(("seconds_behind", "behind_method", "oldest_unread_age_s", *RATES), UNKNOWN),
     **dict.fromkeys(("catch_up_low_s", "catch_up_high_s", "retention_left_s"), UNKNOWN),
     "lost": 0,
 }

@@ -21,10 +21,12 @@ from tests.kit.records import commit_key, commit_value, group_key
 from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.config.pipeline import Storage
+from warren.domain.arrays import Ints
 from warren.domain.offsets_logs import RECONNECT_MS
+from warren.domain.past_heads import NOTHING_SINCE, TimedAnswer
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
-from warren.kafka.past_heads import AGES_S, PastHeads
+from warren.kafka.past_heads import PastHeads, to_past_heads
 from warren.kafka.samples import ClusterSample, PartitionEnds, Topic
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import ClusterRead
@@ -108,16 +110,56 @@ class SimulatedTopic:
     id: str = "1"
     leaderless: bool = False
     produced: float = 0.0
+    stamp: Callable[[Ints], Ints] = lambda appended_ms: appended_ms
+    """What producers stamp their records with, given when they are appended."""
+    growth: list[tuple[int, float]] = field(default_factory=list)
+    """Up to which time it has grown to how much, whenever its rate has changed."""
+    imported: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """Records with timestamps of their own: the first, the one after the last, and the timestamps of both."""
 
     @property
     def head(self) -> int:
         return 1_000 + int(self.produced)
 
+    def grow(self, from_ms: int, until_ms: int) -> None:
+        """Grow for some time."""
+        before = self.produced
+        self.produced += 0 if self.leaderless else self.rate * (until_ms - from_ms) / 1000
+        if len(self.growth) >= 2 and _slope(*self.growth[-2:]) == _slope(self.growth[-1], (until_ms, self.produced)):
+            self.growth.pop()
+        self.growth += [] if self.growth else [(from_ms, before)]
+        self.growth.append((until_ms, self.produced))
+
+    def import_records(self, count: int, now_ms: int, from_ms: int, to_ms: int) -> None:
+        """Records of another time are appended at once."""
+        first, last = int(self.produced), int(self.produced) + count
+        self.imported.append((first, last, from_ms, to_ms))
+        self.produced += count
+        self.growth += [(now_ms, self.produced - count), (now_ms, self.produced)]
+
+    def first_from(self, times_ms: Sequence[int]) -> tuple[Ints, Ints]:
+        """Offset and timestamp of the first record that is stamped with each time or later, as brokers tell it."""
+        grown_ms, produced = zip(*(self.growth or [(0, 0.0)]), strict=True)
+        appended_ms = np.interp(np.arange(1, int(self.produced) + 1), produced, grown_ms).astype(np.int64)
+        stamps_ms = self.stamp(appended_ms)
+        for first, last, from_ms, to_ms in self.imported:
+            stamps_ms[first:last] = np.linspace(from_ms, to_ms, last - first)
+        index = np.searchsorted(np.maximum.accumulate(stamps_ms), times_ms)
+        is_found = index < stamps_ms.size
+        stamps_ms = np.append(stamps_ms, UNKNOWN)[index]
+        return np.where(is_found, 1_000 + index, NOTHING_SINCE), stamps_ms
+
+
+def _slope(start: tuple[int, float], end: tuple[int, float]) -> float:
+    return round((end[1] - start[1]) / max(end[0] - start[0], 1), 6)
+
 
 class World(InProcess):
     """The cluster, its groups, the clocks, and a Warren that watches them."""
 
-    def __init__(self, root: Path, partitions: int = 4, seed: int = 0, max_records: int = 5_000_000) -> None:
+    def __init__(
+        self, root: Path, partitions: int = 4, seed: int = 0, max_records: int = 5_000_000, refresh_s: int = 10
+    ) -> None:
         self.root = root
         self.now_ms = self.start_ms = START
         """The true time."""
@@ -132,14 +174,16 @@ class World(InProcess):
         self.groups: dict[str, SimulatedGroup] = {}
         self.random = random.Random(seed)
         self.storage = Storage(intervals=INTERVALS)
-        self.pipeline = Pipeline(buckets=2, max_records=max_records)
+        self.pipeline = Pipeline(buckets=2, max_records=max_records, trigger=refresh_s)
+        self.asked_times: list[list[int]] = []
+        """At which times heads of the past were asked for, each time that they were."""
         self.homes: dict[str, int] = {}
         self.manifest: Manifest
         self.start()
 
     def start(self) -> None:
         """A Warren, for the first time or once more."""
-        clusters = {"c": Cluster("c", ("a:1",))}
+        clusters = {"c": Cluster("c", ("a:1",), offset_refresh=int(self.pipeline.trigger))}
         consumers = {"c": Consumer("c", "c", ("a:1",))}
         config = Config(clusters, consumers, storage=self.storage, pipeline=self.pipeline)
         store = Store(self.root)
@@ -152,7 +196,7 @@ class World(InProcess):
             lambda _: pa.table({}),
             clock=self.clock,
             group_checks=checks,
-            read_past_heads=lambda _: self.past_heads(),
+            read_past_heads=lambda _, times_ms: self.past_heads(times_ms),
         )
 
     def copy(self, root: Path) -> "World":
@@ -179,15 +223,15 @@ class World(InProcess):
         self.homes[name] = len(self.homes) % len(self.partitions)
         return group
 
-    def population(self) -> None:
+    def population(self, interval_ms: int = TRIGGER) -> None:
         """Groups of all kinds, on every offsets partition."""
         for number in range(len(self.partitions)):
-            self.add(f"healthy-{number}", "healthy", Status.OK)
+            self.add(f"healthy-{number}", "healthy", Status.OK, interval_ms)
             self.add(f"rare-{number}", "healthy", Status.OK, interval_ms=MINUTE)
-            self.add(f"lagging-{number}", "lagging", Status.OK)
-            self.add(f"slow-{number}", "slow", Status.WARN)
-            self.add(f"stalled-{number}", "stalled", Status.STALL)
-            self.add(f"stopped-{number}", "stopped", Status.STOP)
+            self.add(f"lagging-{number}", "lagging", Status.OK, interval_ms)
+            self.add(f"slow-{number}", "slow", Status.WARN, interval_ms)
+            self.add(f"stalled-{number}", "stalled", Status.STALL, interval_ms)
+            self.add(f"stopped-{number}", "stopped", Status.STOP, interval_ms)
         for name, group in self.groups.items():
             # The homes above follow the order of names; every kind shall live on every partition.
             self.homes[name] = int(name.rsplit("-", 1)[1])
@@ -209,8 +253,7 @@ class World(InProcess):
 
     def _grow(self, until: int) -> None:
         for topic in self.topics.values():
-            if not topic.leaderless:
-                topic.produced += topic.rate * (until - self.now_ms) / 1000
+            topic.grow(self.now_ms, until)
         self.now_ms = until
 
     def _commit(self, group: SimulatedGroup) -> None:
@@ -276,15 +319,19 @@ class World(InProcess):
             )
         }
 
-    def past_heads(self) -> PastHeads:
-        """The heads of the past as the brokers tell them: nothing was produced before the start of the world."""
+    def past_heads(self, times_ms: Sequence[int]) -> PastHeads:
+        """The heads of the past as the brokers tell them."""
+        self.asked_times.append(list(times_ms))
         topics = [self.topics[name] for name in sorted(self.topics)]
-        times_ms = [self.now_ms - age_s * 1000 for age_s in AGES_S]
-        heads = [
-            np.array([1_000 + max(int(t.produced - t.rate * (self.now_ms - at_ms) / 1000), 0) for t in topics])
-            for at_ms in times_ms
+        now_ms = self.now_ms + self.wall_error_ms
+        times_ms = [now_ms + SECOND, *times_ms]
+        offsets, stamps_ms = np.array([topic.first_from(times_ms) for topic in topics], np.int64).transpose(1, 2, 0)
+        answers = [
+            TimedAnswer(time_ms, now_ms, now_ms, *found)
+            for time_ms, *found in zip(times_ms, offsets, stamps_ms, strict=True)
         ]
-        return PastHeads(tuple(Topic(topic.name, topic.id, 1) for topic in topics), times_ms, heads)
+        heads = np.array([topic.head for topic in topics], np.int64)
+        return to_past_heads(tuple(Topic(topic.name, topic.id, 1) for topic in topics), answers, heads, 1)
 
     def read(self, reads: Sequence[TopicRead], plan: CyclePlan) -> dict[str, ClusterRead]:
         """Reads and decodes without Spark."""

@@ -17,7 +17,7 @@ from warren.clock import ClockReading
 from warren.config import Cluster, Config, Consumer, Pipeline
 from warren.errors import ClusterError
 from warren.kafka.samples import COMMITTED, ClusterSample, PartitionEnds, Topic, to_table
-from warren.pipeline import failing_clusters, flow, head_history, patience
+from warren.pipeline import failing_clusters, flow, head_samples, patience
 from warren.pipeline.bucket_result import BucketResult
 from warren.pipeline.cycle import Cycles
 from warren.pipeline.engine import ClusterRead, FlowFailed
@@ -304,7 +304,7 @@ def test_head_files_that_are_damaged_while_it_runs_are_left_out(
     before = clusters.cycles.manifest
     path = clusters.store.path(getattr(before.heads[0], which))
     # To cut a file that is mapped kills the process, which is a Python worker of Spark and not this one.
-    head_history._mapped.clear()
+    head_samples._mapped.clear()
     path.unlink()
     path.write_bytes(b"")
     with caplog.at_level(logging.ERROR):

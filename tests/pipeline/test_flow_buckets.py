@@ -356,6 +356,24 @@ def test_seeds_stand_in_until_the_first_commit(cycles: Rehearsal) -> None:
     assert cycles.cycle(NOW + TRIGGER, [commit(2, NOW, None)]) == {}
 
 
+def test_a_seed_that_stays_behind_has_stopped_when_the_recent_past_has_gone_by(cycles: Rehearsal) -> None:
+    seed = {"cluster": 0, "group": "g", "topic": "t", "partition": 0, "offset": 1_000}
+    caught_up = {**seed, "partition": 1, "offset": 9_000}
+    recent_ms = cycles.plan.clusters[0].recent_ms
+    reasons = []
+    for after_ms in range(0, recent_ms + 3 * TRIGGER, TRIGGER):
+        cycles.sample(NOW + after_ms, {"local": {"t": [5_000 + after_ms, 9_000]}})
+        rows = cycles.cycle(NOW + after_ms, seeds=[] if after_ms else [seed, caught_up])
+        reasons.append(status(rows[KEY]))
+        assert status(rows[*KEY[:-1], 1]) == (Status.OK, Reason.NO_COMMITS)
+    waits = recent_ms // TRIGGER
+    assert reasons == [(Status.OK, Reason.NO_COMMITS)] * waits + [(Status.STOP, Reason.SILENT)] * 3
+    now = NOW + recent_ms + 3 * TRIGGER
+    cycles.sample(now, {"local": {"t": [200_000, 9_000]}})
+    row = cycles.cycle(now, [commit(1, now - 1_000, 20_000)])[KEY]
+    assert status(row) == (Status.OK, Reason.TOO_LITTLE_KNOWN), "it commits again"
+
+
 def test_a_tombstone_takes_a_seed_too(cycles: Rehearsal) -> None:
     cycles.cycle(NOW, seeds=[{"cluster": 0, "group": "g", "topic": "t", "partition": 0, "offset": 60}])
     assert cycles.cycle(NOW, [group_tombstone(1)]) == {}
@@ -502,6 +520,16 @@ def test_of_the_worst_partitions_the_one_that_lags_most_speaks_for_the_group(cyc
         cycles.cycle(at, [commit(3 * n + p, at - 10, offset, p) for p, offset in enumerate((800, 300, 600))])
     group, names = cycles.groups()["local", "g"], list(cycles.partitions())
     assert (group["count_stall"], names[group["worst_row"]][3], names[group["maxlag_row"]][3]) == (3, 1, 1)
+
+
+def test_of_the_worst_partitions_the_one_that_waits_longest_speaks_for_the_group(cycles: Rehearsal) -> None:
+    for n in range(5):
+        at = NOW + n * TRIGGER
+        cycles.sample(at, {"local": {"t": [3_000 * n, 1_000 + 10 * n]}})
+        cycles.cycle(at, [commit(2 * n + p, at - 10, offset, p) for p, offset in enumerate((2_000 * n, 990 + n))])
+    group, names = cycles.groups()["local", "g"], list(cycles.partitions())
+    assert group["count_ok"] == 2
+    assert (names[group["worst_row"]][3], names[group["maxlag_row"]][3]) == (1, 0)
 
 
 def test_limits_of_the_evaluator_reach_the_ladder(cycles: Rehearsal) -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.kit.plans import NOW, Commit, Rehearsal, commits_table, plan
 from warren.domain.windows import UNKNOWN
 from warren.pipeline.add_commits import locate_commits
-from warren.pipeline.head_history import MAX_SAMPLES_BACK, HeadHistory, RowHeads, load_head_history
+from warren.pipeline.head_history import MAX_SAMPLES_BACK, RowHeads
+from warren.pipeline.head_samples import HeadHistory, load_head_history
 from warren.pipeline.plan import PlannedCluster
 from warren.pipeline.schemas import OWNERS, REJECTS, SEEDS
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket, new_rows
@@ -189,3 +191,15 @@ def test_after_a_hole_in_the_history_the_head_before_it_counts(cycles: Rehearsal
         cycles.sample(NOW + at, heads([head, 0]))
     found = loaded(cycles)
     assert found.recent(ALL[:1], "one", NOW + 500_000)[0].tolist() == [10]
+
+
+def test_how_fast_log_starts_move_is_told_by_samples_and_not_by_heads_of_the_past(cycles: Rehearsal) -> None:
+    for n in range(3):
+        cycles.sample(NOW + n * 600_000, heads([100, 100]))
+    past = replace(cycles.heads[0], by_record_time=True)
+    taken_ms = {name: (start - 60_000, end - 60_000) for name, (start, end) in past.taken_ms.items()}
+    cycles.heads[:0] = [replace(past, taken_ms=taken_ms, heads=cycles.heads[-1].heads)]
+    found = loaded(cycles)
+    assert found.log_start_rate(ALL[:1], "one").tolist() == [0.0]
+    cycles.heads[:] = [replace(sample, by_record_time=True) for sample in cycles.heads[:-1]] + cycles.heads[-1:]
+    assert np.isnan(loaded(cycles).log_start_rate(ALL[:1], "one")).all(), "a single sample is no movement"

@@ -173,6 +173,21 @@ def test_a_deletion_is_over(tmp_path: Path, name: str, changes: dict[str, object
     assert deletions_after_cycle(planner, before, long_after, set()) == (() if is_over else (asked,)), name
 
 
+@pytest.mark.parametrize(("count", "length", "kept"), [(1_500, 5, 1_000), (60, 32_000, 31), (1_000, 5, 1_000)])
+def test_only_the_newest_deletions_are_remembered(tmp_path: Path, count: int, length: int, kept: int) -> None:
+    planner = Planner(config(consumer("x", "c", start_latest=True)), "")
+    sources = {"__consumer_offsets": Source("id", {0: READ})}
+    state = replace(UNKNOWN_CLUSTER, sources=sources, looked_at_ms=LOOKED, seeded=True)
+    asked = tuple(
+        PipelineRequest(str(number), RequestKind.DELETE, NOW - number, "c", f"{number:0{length}d}")
+        for number in range(count)
+    )
+    before = manifest(plan(tmp_path), now_ms=NOW, clusters={"c": state}, requests=asked)
+    assert deletions_after_cycle(planner, before, before, set()) == asked[:kept]
+    behind = replace(before, clusters={"c": replace(state, error="no answer")})
+    assert deletions_after_cycle(planner, before, behind, set()) == asked, "commits from before them may still come"
+
+
 def test_a_deletion_of_a_cluster_that_is_no_longer_configured_is_over(tmp_path: Path) -> None:
     planner = Planner(config(consumer("x", "c")), "")
     before = manifest(

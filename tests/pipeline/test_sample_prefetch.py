@@ -65,6 +65,23 @@ def test_a_cluster_that_does_not_answer_is_late_and_nobody_waits_for_it_again(
     assert late(prefetch.take()) == []
 
 
+def test_a_cluster_that_is_late_and_then_fails_holds_up_only_the_first_cycle(
+    brokers: Brokers, prefetch: SamplePrefetch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "LEAST_GRACE_S", 3.0)
+    brokers.failing = {"b"}
+    for turn in range(3):
+        brokers.held["b"] = threading.Event()
+        began = time.monotonic()
+        assert late(prefetch.take()) == ["b"]
+        assert (time.monotonic() - began >= 2.9) == (turn == 0)
+        brokers.held["b"].set()
+        failed = prefetch.take()["b"]
+        while failed.is_late:
+            failed = prefetch.take()["b"]
+        assert failed.error == "refused"
+
+
 def test_clusters_that_fail_at_once_do_not_make_the_others_late(brokers: Brokers, prefetch: SamplePrefetch) -> None:
     brokers.failing = {"a", "b"}
     brokers.delay_s["c"] = 1.5

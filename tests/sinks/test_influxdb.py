@@ -1,6 +1,7 @@
 """Points in a real InfluxDB, and in a VictoriaMetrics by the newer API: all of them, exact, and each once."""
 
 import gzip
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tests.kit.stores import InfluxDb, VictoriaMetrics, deliver, deliver_through_a_kill, requests_for
+from tests.security.names import NAMES
 from tests.sinks.test_encode import AT_MS, ODD, points
 from warren.config.secrets import Secret
 from warren.config.sinks import InfluxSink
@@ -62,6 +64,20 @@ def test_every_name_is_read_back(influxdb: InfluxDb, encoding: str) -> None:
         }
         for place, name in enumerate(HOSTILE)
     ]
+
+
+def test_hostile_names_make_one_point_each_and_nothing_else(influxdb: InfluxDb) -> None:
+    with writing(influxdb.url, "hostile") as writer:
+        deliver(writer, points(*NAMES.values()), {"host": "h"}, AT_MS)
+    assert influxdb.rows("SHOW MEASUREMENTS", "hostile") == [{"name": "burrow_partition"}]
+    found = sorted(influxdb.rows("SELECT * FROM burrow_partition", "hostile"), key=lambda row: row["offset"])
+    assert [row["offset"] for row in found] == list(range(len(NAMES)))
+    for name, row in zip(NAMES.values(), found, strict=True):
+        assert (row["cluster"], row["host"], row["status"], row["lag"]) == ("c", "h", "OK", 7)
+        assert row["owner"] == name.replace("\n", "\\n").replace("\r", "\\r")
+        # Line protocol has no way to write a backslash before some characters, nor line breaks and tabs.
+        shown = re.sub(rf"\\[nrtfv]|[\\{WIDE}]", "", row["group"])
+        assert shown == re.sub(r"[\\\n\r\t\f\v]", "", name)
 
 
 def test_numbers_are_exact_and_unknown_ones_are_left_out(influxdb: InfluxDb) -> None:

@@ -21,7 +21,10 @@ from warren.snapshot.schemas import RATES, Row
 Rows = list[dict[str, Any]]
 AT_MS = 2_000_000_000_000
 NAME = "warren_cluster"
-TIME_LAG = ("seconds_behind", "catch_up_seconds", "retention_left_seconds", "falling_behind", "lost_messages")
+TIME_LAG = (
+    "seconds_behind", "oldest_unread_age_seconds", "catch_up_seconds", "retention_left_seconds", "falling_behind",
+    "lost_messages",
+)  # fmt: skip
 OK: Partitions = [(Status.OK, 3)]
 
 
@@ -56,6 +59,7 @@ def time_lag(row: Row) -> dict[str, float]:
     """The fields of lag in time of a row of a snapshot, without what is unknown or never."""
     fields = {
         "seconds_behind": row["seconds_behind"],
+        "oldest_unread_age_seconds": row["oldest_unread_age_s"],
         "catch_up_seconds": row["catch_up_low_s"],
         "retention_left_seconds": row["retention_left_s"],
         "falling_behind": UNKNOWN if row["catch_up_low_s"] == UNKNOWN else int(row["catch_up_low_s"] == math.inf),
@@ -118,7 +122,7 @@ def test_lag_in_time_is_left_out_where_it_is_unknown_or_never(tmp_path: Path) ->
         {"one": {"unknown": OK, "catches up": OK, "falls behind": OK}},
         time_lags={
             "catches up": {"seconds_behind": 41.5, "catch_up_low_s": 12.25, "catch_up_high_s": math.inf,
-                           "retention_left_s": math.inf, "produced_1m": 0.0},
+                           "retention_left_s": math.inf, "produced_1m": 0.0, "oldest_unread_age_s": 432_000.5},
             "falls behind": {"seconds_behind": 41.5, "catch_up_low_s": math.inf, "retention_left_s": 0, "lost": 7},
         },
     )  # fmt: skip
@@ -128,7 +132,7 @@ def test_lag_in_time_is_left_out_where_it_is_unknown_or_never(tmp_path: Path) ->
         "unknown": {"lost_messages": 0},
         "catches up": {
             "seconds_behind": 41.5, "catch_up_seconds": 12.25, "falling_behind": 0, "lost_messages": 0,
-            "produced_1m": 0.0,
+            "produced_1m": 0.0, "oldest_unread_age_seconds": 432_000.5,
         },
         "falls behind": {
             "seconds_behind": 41.5, "retention_left_seconds": 0.0, "falling_behind": 1, "lost_messages": 7,

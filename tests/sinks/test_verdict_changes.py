@@ -87,9 +87,11 @@ def test_a_change_has_the_numbers_of_its_group_and_of_the_worst_partition(verdic
 
 
 def test_a_change_has_the_lag_in_time_that_is_known(verdicts: Verdicts) -> None:
-    lags = {"a": {"seconds_behind": 2460.5, "catch_up_low_s": math.inf, "retention_left_s": 600, "lost": 1234}}
+    lags = {"a": {"seconds_behind": 2460.5, "catch_up_low_s": math.inf, "retention_left_s": 600, "lost": 1234,
+                  "oldest_unread_age_s": 86_400.5}}  # fmt: skip
     _, told = Feed().send(verdicts.publish({"one": {"a": STALL}}, time_lags=lags))
     assert (told["seconds_behind"], told["retention_left_seconds"], told["lost_messages"]) == (2460.5, 600.0, 1234)
+    assert told["oldest_unread_age_seconds"] == 86_400.5
     assert "catch_up_seconds" not in told
 
 

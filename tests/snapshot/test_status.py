@@ -11,7 +11,7 @@ from warren.snapshot.status import GroupStatus, PartitionStatus, Slot, missing_g
 
 PARTITION = PartitionStatus(
     "t", 3, "/10.0.0.7", "c", "STOP", Slot(1, 1_000, 1_000, None), Slot(2, 2_345, 2_000, 7), 9, 0.5,
-    60.5, None, 7200.0,
+    60.5, 86_400.25, None, 7200.0,
 )  # fmt: skip
 SLOTS = (
     b'"start":{"offset":1,"timestamp":1000,"observedAt":1000,"lag":null},'
@@ -21,7 +21,10 @@ BURROWS_PARTITION = (
     b'{"topic":"t","partition":3,"owner":"/10.0.0.7","client_id":"c","status":"STOP",%b,"current_lag":9,"complete":0.5'
     % SLOTS
 )
-PARTITION_JSON = BURROWS_PARTITION + b',"seconds_behind":60.5,"catch_up_seconds":null,"retention_left_seconds":7200.0}'
+PARTITION_JSON = BURROWS_PARTITION + (
+    b',"seconds_behind":60.5,"oldest_unread_age_seconds":86400.25,"catch_up_seconds":null,'
+    b'"retention_left_seconds":7200.0}'
+)
 BURROWS_GROUP = (
     b'{"cluster":"one","group":"g","status":"ERR","complete":1.0,"partitions":[%b],"partition_count":2,'
     b'"maxlag":%b,"totallag":9'
@@ -29,17 +32,19 @@ BURROWS_GROUP = (
 GROUP_JSON = (
     BURROWS_GROUP
     % (PARTITION_JSON, PARTITION_JSON)
-    + b',"seconds_behind":60.5,"seconds_behind_method":"at_least","catch_up_seconds":1.0,'
-    b'"catch_up_seconds_at_most":null,"is_falling_behind":true,"retention_left_seconds":2.0,"lost_messages":3}'
+    + b',"seconds_behind":60.5,"seconds_behind_method":"at_least","oldest_unread_age_seconds":90.0,'
+    b'"catch_up_seconds":1.0,"catch_up_seconds_at_most":null,"is_falling_behind":true,'
+    b'"retention_left_seconds":2.0,"lost_messages":3}'
 )
 NOTHING_KNOWN = (
-    b',"seconds_behind":null,"seconds_behind_method":"unknown","catch_up_seconds":null,'
-    b'"catch_up_seconds_at_most":null,"is_falling_behind":false,"retention_left_seconds":null,"lost_messages":0}'
+    b',"seconds_behind":null,"seconds_behind_method":"unknown","oldest_unread_age_seconds":null,'
+    b'"catch_up_seconds":null,"catch_up_seconds_at_most":null,"is_falling_behind":false,'
+    b'"retention_left_seconds":null,"lost_messages":0}'
 )
 
 
 def test_the_json_of_a_status_is_the_one_that_is_stored() -> None:
-    time_lag = (60.5, "at_least", 1.0, None, True, 2.0, 3)
+    time_lag = (60.5, "at_least", 90.0, 1.0, None, True, 2.0, 3)
     group = GroupStatus("one", "g", "ERR", 1.0, [PARTITION], 2, PARTITION, 9, *time_lag)
     assert msgspec.json.encode(group) == GROUP_JSON
     assert msgspec.json.decode(GROUP_JSON, type=GroupStatus) == group

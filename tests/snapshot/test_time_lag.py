@@ -20,9 +20,10 @@ from warren.snapshot.time_lag import (
 )
 
 CAUGHT_UP = {"seconds_behind": 0.0, "behind_method": TimeLagMethod.CAUGHT_UP, "catch_up_low_s": 0.0,
-             "catch_up_high_s": 0.0, "retention_left_s": math.inf, "lost": 0,
+             "oldest_unread_age_s": -1.0, "catch_up_high_s": 0.0, "retention_left_s": math.inf, "lost": 0,
              "produced_1m": 5.0, "produced_10m": 6.0, "consumed_1m": 5.0, "consumed_10m": -1.0}  # fmt: skip
 BEHIND = {**CAUGHT_UP, "seconds_behind": 2460.0, "behind_method": TimeLagMethod.HEAD_HISTORY}
+BACKFILL = {**BEHIND, "oldest_unread_age_s": 432_000.5}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,9 @@ def test_time_lag_in_words(row: dict[str, Any], words: str) -> None:
 
 
 def test_columns_equal_the_rows() -> None:
-    rows = [{**dict.fromkeys(GROUPS.names, -1), **row} for row in (CAUGHT_UP, BEHIND, {}, {"catch_up_low_s": math.inf})]
+    rows = [
+        {**dict.fromkeys(GROUPS.names, -1), **row} for row in (CAUGHT_UP, BACKFILL, {}, {"catch_up_low_s": math.inf})
+    ]
     names = [name for name in GROUPS.names if name not in ("cluster", "group")]
     table = pa.table({name: pa.array([row[name] for row in rows], GROUPS.field(name).type) for name in names})
     lags = to_time_lags(table)
@@ -83,6 +86,12 @@ def test_unknown_and_never_are_not_numbers() -> None:
     assert (lag.catch_up_seconds, lag.catch_up_seconds_at_most, lag.is_falling_behind) == (None, None, True)
     assert lag.retention_left_seconds is None
     assert lag.rates == MessageRates(5.0, 6.0, 5.0, None)
+
+
+def test_the_age_of_the_first_unread_message_is_apart_from_its_waiting_time() -> None:
+    lag = to_time_lag(BACKFILL)
+    assert (lag.seconds_behind, lag.oldest_unread_age_seconds) == (2460.0, 432_000.5)
+    assert to_time_lag(BEHIND).oldest_unread_age_seconds is None
 
 
 def test_a_file_from_before_there_was_a_time_lag_has_none() -> None:

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from pyspark.sql import SparkSession
 
 from tests.kit.secured import LISTENERS, OAUTH, SCRAM, USERS, SecuredKafka
@@ -15,10 +14,12 @@ from tests.kit.tokens import SCOPE
 from warren.config.kafka import Connection
 from warren.config.secrets import Secret
 from warren.config.security import Iam, Tls
-from warren.kafka.admin import EARLIEST, LATEST, READ_UNCOMMITTED, Admin, to_offsets
+from warren.kafka.admin import EARLIEST, LATEST, READ_UNCOMMITTED, Admin
 from warren.kafka.msk import MskTokens
 from warren.kafka.options import to_librdkafka
+from warren.kafka.partition_reader import PartitionReader
 from warren.kafka.tails import read_tails
+from warren.kafka.topics import to_offsets
 from warren.sources.offsets_topic import OffsetRange, read_commits
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -85,6 +86,5 @@ def test_a_token_of_ones_own_opens_the_brokers_to_librdkafka(
     assert any(found.end for found in ranges.values())
     # The reader of tails is a consumer, and no one polls it before it connects.
     heads = {(OFFSETS_TOPIC, partition): found.end for partition, found in ranges.items() if found.end}
-    options = {**to_librdkafka(connection), "group.id": "tails", "enable.partition.eof": True}
-    with closing(Consumer(options)) as consumer:
-        assert all(tail.is_read for tail in read_tails(consumer, heads, time.monotonic() + 30)[0].values())
+    reader = PartitionReader("main", connection, 262_144, "")
+    assert all(tail.is_read for tail in read_tails(reader, heads, time.monotonic() + 30).values())

@@ -13,8 +13,9 @@ from tests.kit.warrens import wait_for
 from warren.config import Cluster, Config
 from warren.demo.broker import Kafka
 from warren.demo.workload.topics import create_topics
-from warren.kafka.admin import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Admin, to_offsets
+from warren.kafka.admin import LATEST, READ_COMMITTED, READ_UNCOMMITTED, Admin
 from warren.kafka.samples import Partition
+from warren.kafka.topics import to_offsets
 from warren.sources.open_transactions import MAX_ID_CHARS, find_transactional_ids
 
 OFFSETS_TOPIC = "__consumer_offsets"

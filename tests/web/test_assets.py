@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.kit.servers import Client, new_api, server_config, serving
-from warren.config.security import Auth, parse_entries
+from warren.config.auth import Auth, parse_entries
 from warren.errors import RequestError
 from warren.web import assets
 from warren.web.assets import CONTENT_SECURITY_POLICY, FOLDER
 from warren.web.http import Request
 
-TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+TYPES = {
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
 ZIPPED = {"Accept-Encoding": "gzip, br"}
 
 

@@ -29,6 +29,7 @@ TIME_LAG = {"seconds_behind", "seconds_behind_method", "catch_up_seconds", "catc
     "is_falling_behind",
     "retention_left_seconds",
     "lost_messages",
+    "oldest_unread_age_seconds",
 }
 """The keys that our answers have beside Burrow's."""
 DOCS = Path(__file__).parents[2] / "docs" / "burrow-compatibility.md"
@@ -259,7 +260,7 @@ def test_keys_beside_burrows_are_only_those_of_time_lag(url: str) -> None:
     burrow = ALL["021_lag_idle_caught_up"].json["status"]
     status = json.loads(ask(url, "GET", "/v3/kafka/local/consumer/idle-caught-up/lag")[2])["status"]
     assert status.keys() - burrow.keys() == TIME_LAG
-    of_partitions = {"seconds_behind", "catch_up_seconds", "retention_left_seconds"}
+    of_partitions = {"seconds_behind", "oldest_unread_age_seconds", "catch_up_seconds", "retention_left_seconds"}
     for partition in (*status["partitions"], status["maxlag"]):
         assert partition.keys() - burrow["partitions"][0].keys() == of_partitions
     assert not [name for name, answer in ALL.items() if b"seconds_behind" in answer.body]

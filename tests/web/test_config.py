@@ -97,7 +97,7 @@ def test_missing_keys_show_burrows_defaults() -> None:
 
 
 def test_existing_sections_are_shown() -> None:
-    servers = {"b": HttpServer(":2", 30, "mine", "b"), "a": HttpServer("", name="a")}
+    servers = {"b": HttpServer(":2", 30, "mine", name="b"), "a": HttpServer("", name="a")}
     answer = main_config(Config({}, {}, zookeeper=ZooKeeper(("zk:2181",)), http_servers=servers))
     assert answer["zookeeper"] == {"servers": ["zk:2181"], "timeout": 6, "root-path": "/burrow"}
     assert in_order(answer["httpserver"]) == in_order(

@@ -64,7 +64,7 @@ def test_a_group_and_its_partitions(town: Town, client: Client, group: str) -> N
         name = partition["topic"], partition["partition"]
         stored = to_time_lag(town.cycles.partitions()["one", group, *name])
         assert partition["time_lag"] == msgspec.to_builtins(stored)
-        for key in ("seconds_behind", "catch_up_seconds", "retention_left_seconds"):
+        for key in ("seconds_behind", "oldest_unread_age_seconds", "catch_up_seconds", "retention_left_seconds"):
             assert listed[name][key] == getattr(stored, key)
     [alone] = client.json(f"/v3/kafka/one/lag?group={group}&partitions=all")["groups"]
     assert alone == status
@@ -77,7 +77,7 @@ def test_partitions_without_a_commit_have_no_time_lag(client: Client) -> None:
 
 def test_a_group_that_does_not_exist_has_no_time_lag(client: Client) -> None:
     status = client.ask(group_path("nobody", "lag")).json["status"]
-    assert [status[name] for name in KEYS] == [None, "unknown", None, None, False, None, 0]
+    assert [status[name] for name in KEYS] == [None, "unknown", None, None, None, False, None, 0]
 
 
 def test_the_consumers_of_a_topic(town: Town, client: Client) -> None:

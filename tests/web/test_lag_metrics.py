@@ -9,7 +9,7 @@ import pytest
 
 from warren.domain.time_lag import TimeLagMethod
 from warren.snapshot.reader import newest_snapshot
-from warren.snapshot.schemas import GROUPS, RATES
+from warren.snapshot.schemas import GROUPS
 from warren.snapshot.time_lag import to_time_lags
 from warren.web.index import build_index
 from warren.web.lag_metrics import group_families, partition_families, time_lag_families
@@ -24,8 +24,7 @@ BEHIND = {"behind_method": TimeLagMethod.HEAD_HISTORY, "seconds_behind": 61.5, "
 
 def samples(row: dict[str, Any]) -> dict[str, str]:
     """The samples of one group, by the name of the metric."""
-    columns = ("seconds_behind", "behind_method", "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost")
-    values = {name: UNKNOWN_LAG[name] if name not in row else row[name] for name in (*columns, *RATES)}
+    values = {name: value for name, value in (UNKNOWN_LAG | row).items() if name not in ("cluster", "group")}
     table = pa.table({name: pa.array([value], GROUPS.field(name).type) for name, value in values.items()})
     families = list(time_lag_families(to_time_lags(table), pa.array([LABELS]), pa.array([OTHER_LABELS])))
     lines = [bytes(part).decode().strip() for family in families for part in family.samples]
@@ -45,8 +44,9 @@ def samples(row: dict[str, Any]) -> dict[str, str]:
             },
         ),
         (
-            {**BEHIND, "catch_up_low_s": np.inf, "retention_left_s": 7200.0, "lost": 5},
+            {**BEHIND, "catch_up_low_s": np.inf, "retention_left_s": 7200.0, "lost": 5, "oldest_unread_age_s": 1e6},
             {
+                "warren_group_oldest_unread_age_seconds": "1000000",
                 "kafka_consumergroup_group_max_lag_seconds": "61.5",
                 "warren_group_catch_up_seconds": "+Inf",
                 "warren_group_retention_left_seconds": "7200",
@@ -79,6 +79,6 @@ def test_snapshots_from_before_there_was_a_time_lag_have_no_samples_of_it(data: 
     families = [*partition_families(index), *group_families(index)]
     found = {family.name: b"".join(family.samples) for family in families}
     of_time = {name for name in found if name.startswith("warren_group_") or name.endswith("_seconds")}
-    assert len(of_time) == 7
+    assert len(of_time) == 8
     assert {found[name] for name in of_time} == {b""}
     assert found["kafka_consumergroup_group_sum_lag"]

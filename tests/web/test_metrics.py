@@ -126,6 +126,7 @@ def expected(town: Town) -> Series:
 def time_lag(lag: TimeLag, burrow: Mapping[str, str], other: Mapping[str, str]) -> Iterator[tuple[Any, float]]:
     """The series of a group's lag in time."""
     values = {
+        "warren_group_oldest_unread_age_seconds": lag.oldest_unread_age_seconds,
         "warren_group_catch_up_seconds": math.inf if lag.is_falling_behind else lag.catch_up_seconds,
         "warren_group_retention_left_seconds": lag.retention_left_seconds,
         "warren_group_lost_messages": None if lag.seconds_behind is None else lag.lost_messages,
@@ -160,6 +161,8 @@ def test_series_of_clusters_and_of_warren_itself(client: Client) -> None:
             series("warren_incidents_open", 0, cluster="two"),
             series("warren_notifier_active", 0),
             series("warren_silences_active", 0),
+            series("warren_http_failed_logins_total", 0, reason="wrong"),
+            series("warren_http_failed_logins_total", 0, reason="too_many"),
             series("warren_cluster_up", 1, cluster="one"),
             series("warren_cluster_up", 0, cluster="two"),
             series("warren_cluster_lag", 5, cluster="one"),

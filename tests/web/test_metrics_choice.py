@@ -23,6 +23,7 @@ OF_GROUPS = {
     "kafka_consumergroup_group_sum_lag",
     "kafka_consumergroup_group_max_lag_seconds",
     "warren_group_catch_up_seconds",
+    "warren_group_oldest_unread_age_seconds",
     "warren_group_retention_left_seconds",
     "warren_group_lost_messages",
     "warren_group_produced_per_second",
@@ -53,7 +54,7 @@ def families(client: Client, query: str = "") -> dict[str, str]:
     """The text of each family by its name, without those whose value is the age of the snapshot."""
     text = client.ask("/metrics" + query).text
     blocks = [block for block in ("\n" + text).split("\n# HELP ") if block.strip()]
-    return {block.split(" ", 1)[0]: block.strip() for block in blocks if "_age_" not in block.split(" ", 1)[0]}
+    return {block.split(" ", 1)[0]: block.strip() for block in blocks if "snapshot_age" not in block.split(" ", 1)[0]}
 
 
 def test_a_level_leaves_out_what_is_below_it_and_changes_no_sample(client: Client) -> None:

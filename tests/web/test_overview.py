@@ -36,6 +36,7 @@ COLUMNS = {
     "spark",
     "seconds_behind",
     "seconds_behind_method",
+    "oldest_unread_age_seconds",
     "catch_up_seconds",
     "catch_up_seconds_at_most",
     "is_falling_behind",

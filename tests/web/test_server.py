@@ -15,8 +15,9 @@ from tests.kit.certificates import Authority
 from tests.kit.plans import cluster_state
 from tests.kit.servers import ODD_NAMES, Client, Town, group_path, server_config, serving, within
 from warren.config import HttpServer
+from warren.config.auth import Auth, parse_entries
 from warren.config.secrets import Secret
-from warren.config.security import Auth, Tls, parse_entries
+from warren.config.security import Tls
 from warren.errors import WarrenError
 from warren.snapshot.manifest import Position, Source
 from warren.snapshot.requests import RequestKind, RequestQueue
@@ -77,7 +78,9 @@ def test_before_the_first_snapshot_and_after_it(tmp_path: Path) -> None:
         assert client.ask("/burrow/admin/ready").body == b"READY"
         assert b"warren_ready 1\n" in client.ask("/metrics").body
         assert client.ask(group_path("stalled", "lag")).status == 200
-        assert client.ask(group_path("healthy", "lag")).status == 404, "it was deleted when nobody knew it"
+        assert client.ask(group_path("healthy", "lag")).status == 200, (
+            "it was deleted when nobody knew it, as in Burrow"
+        )
 
         town.now_ms -= 3_570_000
         town.turn([])
@@ -177,7 +180,9 @@ def test_deleting_one_topic_or_an_unknown_group(town: Town, client: Client) -> N
         assert client.ask(path, "DELETE").json["message"] == "consumer group removed"
     assert RequestQueue(town.data).pending() == [request]
     assert client.ask(group_path("nobody"), "DELETE").status == 200
-    RequestQueue(town.data).remove(request.id for request in RequestQueue(town.data).pending())
+    assert client.ask(group_path("fresh", "topic/unread"), "DELETE").status == 200
+    assert RequestQueue(town.data).pending() == [request]
+    RequestQueue(town.data).remove([request.id])
 
 
 READER, ADMIN = "Bearer spoon", "Basic " + base64.b64encode("root:pass wörd".encode()).decode()
@@ -193,10 +198,12 @@ def guarded(grown: Path) -> Iterator[Client]:
 
 def test_only_authenticated_clients_are_answered(guarded: Client) -> None:
     paths = ["/v3/kafka", "/metrics", "/v3/config", "/docs", "/openapi.json", group_path("stalled", "lag")]
+    wrong = ["Bearer fork", "Bearer", "Basic !", "spoon", "\xff"]
     for path in paths:
         for who in (ADMIN, READER, ADMIN):
             assert guarded.known_as(who).ask(path).status == 200
-        strangers = (guarded, *map(guarded.known_as, ("Bearer fork", "Bearer", "Basic !", "spoon", "\xff")))
+        # Not all of them on each path: failed logins are limited.
+        strangers = [guarded, *map(guarded.known_as, [wrong.pop()] if wrong else [])]
         for stranger in strangers:
             got = stranger.ask(path)
             assert (got.status, got.json["error"], "stalled" in got.text.replace(path, "")) == (401, True, False)

@@ -15,7 +15,8 @@ import trustme
 
 from tests.kit.servers import Client, server_config, within
 from warren.config import Cluster, Config, General, HttpServer
-from warren.config.security import Auth, Entry, Role, Tls, digest_of, identity
+from warren.config.auth import Auth, Entry, Role, digest_of, identity
+from warren.config.security import Tls
 from warren.errors import WarrenError
 from warren.web.server import WebServer
 

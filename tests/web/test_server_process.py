@@ -69,8 +69,9 @@ def test_it_is_a_separate_process_whose_log_reaches_the_parent(
     assert (line.levelno, line.getMessage(), line.process) == (logging.INFO, f"answering at {url}", server.pid)
     # Ctrl-C reaches every process of a terminal, and is for the parent to hear.
     os.kill(server.pid or 0, signal.SIGINT)
-    assert Client(url).ask("/v3/kafka/one/consumer/gone", "DELETE").status == 200
-    within(lambda: "deletion requested: group gone of cluster one" in caplog.text, "its later lines come too")
+    silence, is_json = b'{"group": "gone", "hours": 1, "by": "ann", "why": "x"}', {"Content-Type": "application/json"}
+    assert Client(url).ask("/v3/silences", "POST", silence, is_json).status == 200
+    within(lambda: "groups gone of clusters * silenced by ann" in caplog.text, "its later lines come too")
     assert is_there(server.pid)
 
 

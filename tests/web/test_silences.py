@@ -13,15 +13,16 @@ import pytest
 from tests.kit.incidents import incident, notification
 from tests.kit.servers import Client, Got, new_api, server_config, serving
 from warren.config import Notifier, Route
-from warren.config.security import Auth, parse_entries
+from warren.config.auth import Auth, parse_entries
 from warren.errors import RequestError
 from warren.incidents.model import Event
+from warren.incidents.silences import MAX_SILENCE_MS
 from warren.incidents.store.database import open_database, transaction
 from warren.incidents.store.operator_actions import current_actions, store_actions, unshared_actions
 from warren.incidents.store.store import IncidentStore
 from warren.web.go_json import dumps
 from warren.web.http import Request
-from warren.web.silences import YEAR_MS, create_silence
+from warren.web.silences import create_silence
 
 JSON = {"Content-Type": "application/json"}
 HOUR_MS = 3_600_000
@@ -159,7 +160,7 @@ def test_a_silence_is_listed_until_it_is_ended(admin: Client) -> None:
 
 
 def test_a_silence_matches_everything_by_default_or_any_name(admin: Client) -> None:
-    until = now_ms() + YEAR_MS - 60_000
+    until = now_ms() + MAX_SILENCE_MS - 60_000
     every = silence(admin, hours=GONE, until=until)
     assert (every["cluster"], every["group"], every["until"]) == ("*", "*", until)
     assert set(by_id(admin, "silenced").values()) == {True}
@@ -178,7 +179,7 @@ def test_metrics_show_silences_and_leadership(admin: Client, data: Path) -> None
     silence(admin)
     for state, is_active in (("alone", 1), ("standby", 0), ("active", 1), ("away", 0)):
         with closing(open_database(data)) as book:
-            book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, 7, 'the lock is lost', ?)", (state, now()))
+            book.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, 7, 'the lock is lost', ?, '{}', 0)", (state, now()))
         assert lines() == [f"warren_notifier_active {is_active}", "warren_silences_active 1"]
     end_all(admin)
     notifying = {"state": "away", "why": "the lock is lost"}
@@ -223,7 +224,7 @@ def test_a_team_is_that_of_the_first_route_that_has_one(guarded: Client) -> None
     assert by_id(guarded.known_as("Bearer spoon"), "team") == {"open": "payments", "closed": "payments", "odd": ""}
 
 
-YEAR_FROM_NOW = now_ms() + YEAR_MS
+YEAR_FROM_NOW = now_ms() + MAX_SILENCE_MS
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,15 @@ function comparator(order: Order): (a: PartitionExplanation, b: PartitionExplana
   const text = texts[order.by]
   if (text) return (a, b) => sign * text(a).localeCompare(text(b)) || a.partition - b.partition
   const value = numbers[order.by] ?? numbers.status!
-  return (a, b) =>
-    sign * (value(a) - value(b)) ||
-    severity(b.status) - severity(a.status) ||
-    (b.current_lag ?? -1) - (a.current_lag ?? -1) ||
-    a.partition - b.partition
+  return (a, b) => sign * (value(a) - value(b)) || worstFirst(a, b)
 }
+
+/** The most severe partitions first, then those furthest behind in time. */
+export const worstFirst = (a: PartitionExplanation, b: PartitionExplanation): number =>
+  severity(b.status) - severity(a.status) ||
+  (b.time_lag.seconds_behind ?? -1) - (a.time_lag.seconds_behind ?? -1) ||
+  (b.current_lag ?? -1) - (a.current_lag ?? -1) ||
+  a.partition - b.partition
 
 function rowCells(
   cluster: string,

@@ -1,5 +1,6 @@
 // How far a group or a partition is behind in time, and how that goes on.
 import {
+  ageBeyondTimeLag,
   catchUp,
   catchUpBasis,
   duration,
@@ -34,6 +35,7 @@ export function CatchesUp({ lag, status }: { lag: Forecast; status: Status }) {
 /** The facts about a time lag; those about lost data only where there is a danger. */
 export function TimeLagFacts({ lag, status }: { lag: TimeLag; status: Status }) {
   const { rates, retention_left_seconds: left, lost_messages: lost } = lag
+  const age = ageBeyondTimeLag(lag)
   return (
     <>
       <Fact label="Time lag">
@@ -41,6 +43,13 @@ export function TimeLagFacts({ lag, status }: { lag: TimeLag; status: Status }) 
           <Behind lag={lag} />
         </b>
       </Fact>
+      {age !== null && (
+        <Fact label="Oldest unread">
+          <span title="Age of the first unread message by its own timestamp: it was made long before it was written here">
+            {duration(age * 1000)} old
+          </span>
+        </Fact>
+      )}
       <Fact label="Catches up">
         <CatchesUp lag={lag} status={status} />
       </Fact>

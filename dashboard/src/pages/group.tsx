@@ -5,13 +5,13 @@ import { Badge, Card, Fact, Since } from "../components/common"
 import { GroupHistory } from "../components/group-history"
 import { IncidentState } from "../components/incident"
 import { PartitionMap, partitionKey } from "../components/partition-map"
-import { PartitionTable } from "../components/partition-table"
+import { PartitionTable, worstFirst } from "../components/partition-table"
 import { PartitionWindow } from "../components/partition-window"
 import { TimeLagFacts } from "../components/time-lag"
-import { capitalize, dateTime, exact, STATUS_TEXT, severity, short } from "../format"
+import { capitalize, dateTime, exact, STATUS_TEXT, short } from "../format"
 import { useAnswer } from "../polling"
 import { route, silenceLink, setParams } from "../route"
-import type { GroupExplanation, PartitionExplanation } from "../schema"
+import type { GroupExplanation } from "../schema"
 import { GroupIncidents } from "./incidents"
 
 const COMMITS_TO: Record<string, string> = { kafka: "Kafka", kafka_zk: "ZooKeeper", storm_zk: "ZooKeeper, by Storm" }
@@ -46,7 +46,7 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
   const { params } = route.value
   const incidents = useAnswer(pathTo("/v3/incidents", {}, { cluster, group, limit: 10 })).data?.incidents ?? []
   const current = incidents.find((incident) => !incident.closed)
-  const worst = useMemo(() => [...partitions].sort(bySeverity)[0], [partitions])
+  const worst = useMemo(() => [...partitions].sort(worstFirst)[0], [partitions])
   const selectedKey = params.get("partition")
   const selected = partitions.find((partition) => partitionKey(partition) === selectedKey) ?? null
   const select = (key: string) => setParams({ partition: key === selectedKey ? "" : key })
@@ -120,9 +120,6 @@ function Group({ explanation }: { explanation: GroupExplanation }) {
     </div>
   )
 }
-
-const bySeverity = (a: PartitionExplanation, b: PartitionExplanation) =>
-  severity(b.status) - severity(a.status) || (b.current_lag ?? -1) - (a.current_lag ?? -1)
 
 function CopyLink() {
   const [message, setMessage] = useState("")

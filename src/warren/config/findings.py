@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +14,7 @@ _MAX_CHARS = 120
 
 @dataclass
 class Findings:
-    """Mistakes prevent a start, warnings are probably mistakes, notes only inform."""
+    """Mistakes prevent a start, warnings are probably mistakes, risks are as Burrow has them, notes only inform."""
 
     file: Path
     lines: Mapping[TablePath, int] = field(default_factory=dict)
@@ -22,6 +22,7 @@ class Findings:
     """The environment variables that set keys, by section and key."""
     mistakes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    risks: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def mistake(self, what: str, path: TablePath = (), key: str | None = None) -> None:
@@ -32,9 +33,18 @@ class Findings:
         """Report what is probably not intended."""
         self.warnings.append(self._located(path, key, what))
 
+    def risk(self, what: str, path: TablePath = (), key: str | None = None) -> None:
+        """Report what is open to everyone; shown as a warning, but never counted as a mistake."""
+        self.risks.append(self._located(path, key, what))
+
     def note(self, what: str, path: TablePath = (), key: str | None = None) -> None:
         """Report what is good to know."""
         self.notes.append(self._located(path, key, what))
+
+    def all(self) -> Iterator[str]:
+        """All findings with their kind, the most serious last."""
+        kinds = (("note", self.notes), ("warning", self.warnings + self.risks), ("mistake", self.mistakes))
+        return (f"{kind}: {finding}" for kind, findings in kinds for finding in findings)
 
     def _located(self, path: TablePath, key: str | None, what: str) -> str:
         if key and (*path, key) in self.variables:

@@ -1,5 +1,6 @@
 """`[httpserver.NAME]` and `[metrics]`: where the HTTP API answers, and which metrics it has."""
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -25,6 +26,7 @@ class HttpServer:
     address: v.Address = ""
     timeout: Annotated[int, v.SECONDS] = 300
     tls: Annotated[str | None, v.name_of("tls")] = None
+    max_connections: Annotated[int, v.whole(10, 100_000, "connections")] = 500
     name: str = ""
 
     @property
@@ -36,6 +38,11 @@ class HttpServer:
     def port(self) -> int:
         """The port of the address, 0 for any free one."""
         return v.host_and_port(self.address)[1]
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only clients on this machine can reach it."""
+        return is_loopback(self.host)
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:
@@ -53,3 +60,19 @@ class HttpServer:
         missing = [name for name in ("certfile", "keyfile") if tls and name not in tls.written]
         if missing:
             section.refuse("tls", f"an HTTP server also needs its {' and '.join(missing)}")
+
+
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address that a text is; None for a name."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    # A socket for both versions of IP shows 127.0.0.1 as ::ffff:127.0.0.1.
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address leads from a machine to itself."""
+    address = address_of(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback

@@ -25,6 +25,8 @@ class Cluster:
     topic_refresh: Annotated[int, v.SECONDS] = 60
     offset_refresh: Annotated[int, v.SECONDS] = 10
     groups_reaper_refresh: Annotated[int, v.SECONDS_OR_0] = 0
+    read_records: v.Globs = ()
+    """The topics whose first unread records are read, for their age."""
 
     @staticmethod
     def check(section: RawSection, sections: Sections) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from warren.config.auth import Auth
 from warren.config.files import UnreadableFile, find_file, parse
 from warren.config.findings import Findings
 from warren.config.general import General, Logging
@@ -16,7 +17,7 @@ from warren.config.notifiers import Incidents, Notifier, NotifierLock, Route, Zo
 from warren.config.pipeline import Evaluator, Pipeline, Storage
 from warren.config.secrets import Secret, resolve
 from warren.config.section import RawSection, Sections, keys_of
-from warren.config.security import Auth, Iam, Sasl, Tls
+from warren.config.security import Iam, Sasl, Tls
 from warren.config.sinks import ElasticsearchSink, InfluxSink, KafkaSink, LakeSink, OpenSearchSink, Sink
 from warren.config.tables import SectionKind, all_sections, read_sections
 from warren.config.values import Check
@@ -29,7 +30,7 @@ KINDS: Mapping[str, SectionKind] = {
     "logging": SectionKind((Logging,), "single"),
     "zookeeper": SectionKind((ZooKeeper,), "single"),
     "pipeline": SectionKind((Pipeline,), "single"),
-    "auth": SectionKind((Auth,), "single"),
+    "auth": SectionKind((Auth,), "single", is_optional=True),
     "notifier-lock": SectionKind((NotifierLock,), "single"),
     "incidents": SectionKind((Incidents,), "single"),
     "metrics": SectionKind((Metrics,), "single"),
@@ -143,7 +144,7 @@ def accepted(config: Config | None, findings: Findings) -> Config:
     """Log the notes and warnings of a configuration; raise ConfigError if it has mistakes."""
     for note in findings.notes:
         log.info("%s", note)
-    for warning in findings.warnings:
+    for warning in findings.warnings + findings.risks:
         log.warning("%s", warning)
     if config is None:
         raise ConfigError(findings.mistakes)
@@ -212,8 +213,10 @@ def _resolve_secrets(section: RawSection, config_dir: Path, environ: Mapping[str
             return secret if isinstance(written, Secret) else secret.reveal()
 
         try:
-            is_table = isinstance(value, Mapping)
-            whole = {name: resolved(item) for name, item in value.items()} if is_table else resolved(value)
+            if isinstance(value, Mapping):
+                whole: object = {name: resolved(item) for name, item in value.items()}
+            else:
+                whole = tuple(map(resolved, value)) if isinstance(value, tuple) else resolved(value)
         except ValueError as error:
             section.mistake(f"= (not shown): {error}", key.attribute)
         else:

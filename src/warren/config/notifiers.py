@@ -21,6 +21,9 @@ _REQUIRED = {
     "apprise": ("url-open",),
 }
 """The keys that each class of notifier needs."""
+MAIL_TLS_PORT = 465
+LOCAL_SERVERS = ("localhost", "127.0.0.1", "::1")
+"""Mail servers that passwords are sent to without encryption."""
 _SENDS_CLOSE_BY_DEFAULT = ("slack", "alertmanager", "apprise")
 """The classes that Burrow does not have."""
 
@@ -60,6 +63,7 @@ class Notifier:
     from_: v.OptionalText = None
     to: v.OptionalText = None
     auth_type: Annotated[str | None, v.one_of("", "plain", "crammd5")] = None
+    require_tls: v.Switch = False
     token: v.Password = None
     channel: v.OptionalText = None
 
@@ -97,6 +101,15 @@ class Notifier:
             section.mistake("needs either url-open (the URL of a webhook) or token (of a bot)")
         elif kind == "slack" and "token" in section.written:
             section.require("channel", because="a bot needs a channel to post to")
+        if section.get("noverify"):
+            section.warning(v.NOT_VERIFIED, "noverify")
+        may_be_clear = not section.get("require_tls") and section.get("port") != MAIL_TLS_PORT
+        if section.get("auth_type") == "crammd5" and may_be_clear and section.get("server") not in LOCAL_SERVERS:
+            what = (
+                '= "crammd5": if the server offers no TLS, or somebody on the way removes the offer, the password '
+                "can be guessed from what is sent: set require-tls = true"
+            )
+            section.warning(what, "auth_type")
 
 
 @dataclass(frozen=True)

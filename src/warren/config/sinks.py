@@ -57,7 +57,7 @@ class Sink:
 class HttpSink(Sink):
     """What the sinks over HTTP have."""
 
-    urls: v.Urls = ()
+    urls: v.Urls = field(default=(), repr=False)
     timeout: v.Duration = 5.0
     username: v.OptionalText = None
     password: v.Password = None
@@ -71,6 +71,8 @@ class HttpSink(Sink):
     def check(cls, section: RawSection, sections: Sections) -> None:
         """There is a server to send to."""
         section.require("urls", because=f"a sink of class {cls.class_name} needs it")
+        if section.get("insecure_skip_verify"):
+            section.warning(v.NOT_VERIFIED, "insecure_skip_verify")
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from warren.config import Config, Consumer, Notifier
+from warren.config.auth import Role
 from warren.config.findings import Findings
 from warren.config.http import Metrics
 from warren.config.kafka import Connection, StormConsumer, ZooKeeperConsumer
-from warren.config.security import Role
 from warren.config.sinks import KafkaSink, Sink
 from warren.domain.status import Status
 
@@ -79,6 +79,8 @@ def _content(sink: Sink) -> Iterator[str]:
 
 def _callers(config: Config) -> str:
     if config.auth is None:
+        return "everyone; silences, acknowledgements and reloads from this machine only"
+    if config.auth.open_:
         return "everyone"
     roles = [entry.role for entry in config.auth.entries]
     return f"the entries of {config.auth.file}: {roles.count(Role.READ)} read, {roles.count(Role.ADMIN)} admin"
@@ -92,6 +94,7 @@ def _filter(section: Consumer | ZooKeeperConsumer | Notifier) -> str:
 
 def verdict(findings: Findings) -> str:
     """The number of mistakes, warnings and notes."""
-    counts = {"mistake": len(findings.mistakes), "warning": len(findings.warnings), "note": len(findings.notes)}
+    warnings = findings.warnings + findings.risks
+    counts = {"mistake": len(findings.mistakes), "warning": len(warnings), "note": len(findings.notes)}
     counted = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count]
     return f"{findings.file}: {', '.join(counted) or 'no mistake'}"

@@ -22,6 +22,8 @@ class SectionKind:
     classes: tuple[type, ...]
     shape: Literal["named", "single", "listed"] = "named"
     """`[cluster.NAME]`, `[general]` or `[[route]]`."""
+    is_optional: bool = False
+    """Whether it means something to leave out the section, although none of its keys is required."""
 
 
 def read_sections(
@@ -106,7 +108,8 @@ def _override(
             # A section that the file lacks is there when the environment sets all of its required keys.
             section = RawSection((kind,), {}, declared.classes[0], findings)
             required = {key.name for key in keys_of(section.cls).values() if key.is_required}
-            if required <= _overrides(section, prefixes, environ).keys():
+            set_keys = _overrides(section, prefixes, environ).keys()
+            if required <= set_keys and (set_keys or not declared.is_optional):
                 sections[kind][""] = section
     for section in all_sections(sections):
         keys = keys_of(section.cls)

@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Annotated, Any
 
 from warren.config.secrets import Secret
-from warren.domain.matching import MAX_PATTERN_CHARS, glob_error, regex_error
+from warren.domain.matching import MAX_PATTERN_CHARS, MAX_STARS, glob_error, regex_error
 
 
 @dataclass(frozen=True)
@@ -196,6 +196,7 @@ def path_of(allowed: str = "the path of a file", *, must_exist: bool = False) ->
     return Check(allowed, str, lambda path: path and path.isprintable(), Path, must_exist=must_exist)
 
 
+NOT_VERIFIED = "= true: certificates are not verified, so anyone on the way can pose as the server"
 ANY_TEXT = text("a string", r".*")
 TOPIC = text("a topic name (letters, digits, '.', '_' and '-')", r"[A-Za-z0-9._-]{1,249}")
 ZNODE_PATH = text('a path that begins with /, or "" for the root', r"(/(?!\.\.?(/|$))[^/]+)*/?")
@@ -217,9 +218,9 @@ DURATION = Check(
     'seconds, or a text such as "10s", up to a day', int | float | str, convert=_to_seconds, from_text=_number_from
 )
 PATTERN = Check(
-    "a name, in which * stands for any characters and ? for any one",
+    f"a name, in which * stands for any characters and ? for any one, with at most {MAX_STARS} *",
     str,
-    lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS,
+    lambda pattern: 0 < len(pattern) <= MAX_PATTERN_CHARS and pattern.count("*") <= MAX_STARS,
 )
 _REGEX = Check('a regular expression in RE2 syntax ("" for none)', str, convert=_regex)
 _ADDRESS = Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "[::1]:8000"', str, _is_address)
@@ -227,7 +228,8 @@ _ADDRESS = Check('an address to listen on such as ":8000", "127.0.0.1:8000" or "
 Switch = Annotated[bool, SWITCH]
 Duration = Annotated[float, DURATION]
 Servers = Annotated[tuple[str, ...], list_of('a list of "host:port" strings, at least one', _server_error)]
-Urls = Annotated[tuple[str, ...], list_of("a list of URLs, at least one")]
+# A URL may have a user and a password.
+Urls = Annotated[tuple[str, ...], replace(list_of("a list of URLs, at least one"), is_secret=True)]
 Packages = Annotated[tuple[str, ...], list_of('a list of "organisation:module:version"', _package_error)]
 Globs = Annotated[tuple[str, ...], list_of("a list of globs as in telegraf", glob_error, may_be_empty=True)]
 Address = Annotated[str, _ADDRESS]

@@ -5,6 +5,7 @@ A request that was taken returns its answer, `BusyError` says to try again, `Ref
 
 import base64
 import logging
+import re
 import ssl
 import time
 from collections.abc import Collection, Mapping
@@ -23,6 +24,10 @@ MENDABLE = frozenset({401, 403, 404})
 """Client errors that somebody may mend on the server: an account, a permission, a missing index."""
 WITH_RETRY_AFTER = frozenset({429, 503})
 MAX_REDIRECTS = 4
+MAX_ANSWER_BYTES = 8 << 20
+"""How much of an answer is read; Elasticsearch's answer to a request in which every document failed is shorter."""
+MAX_ANSWER_S = 60.0
+"""How long an answer may take, however steadily it comes."""
 MAX_QUOTED_CHARS = 200
 MAX_WORD_CHARS = 60
 
@@ -54,6 +59,8 @@ class HttpClient:
         self._headers = headers
         self._client = httpx.Client(
             verify=tls_context(section),
+            # A short compressed answer may be a very long one.
+            headers={"Accept-Encoding": "identity"},
             timeout=float(section.timeout),
             limits=httpx.Limits(
                 max_connections=1, max_keepalive_connections=1 if keepalive_s else 0, keepalive_expiry=keepalive_s
@@ -75,14 +82,12 @@ class HttpClient:
         try:
             # Read for each request, because the file of a secret may have changed.
             all_headers = {**self._headers, **self._authorization(), **self._section.headers, **(headers or {})}
-            answer = self._client.request(
-                method, f"{self._servers[0]}{url}", content=body, headers=all_headers, params=params or None
-            )
+            answer = self._request(method, f"{self._servers[0]}{url}", body, all_headers, params or None)
             for _ in range(MAX_REDIRECTS):
                 to = answer.next_request
                 if to is None or answer.status_code not in (307, 308) or not _is_same_server(to.url, answer.url):
                     break
-                answer = self._client.request(method, to.url, content=body, headers=all_headers)
+                answer = self._request(method, to.url, body, all_headers)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             # The URL itself may hold a secret.
             raise self._misconfigured(f"the URL is not valid: {type(error).__name__}") from None
@@ -91,10 +96,33 @@ class HttpClient:
             raise self._misconfigured("a header, or the method, cannot be sent as it is configured") from None
         except httpx.TransportError as error:
             self._fail_over()
-            raise BusyError(f"{type(error).__name__}: {error}") from None
+            raise BusyError(without_credentials(f"{type(error).__name__}: {error}")) from None
         if answer.is_success or answer.status_code in accepted:
             return answer
         raise self._failure(answer)
+
+    def _request(
+        self,
+        method: str,
+        url: str | httpx.URL,
+        body: bytes,
+        headers: Mapping[str, str],
+        params: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send one request, and read its answer up to the limits; the rest is cut off."""
+        until = time.monotonic() + MAX_ANSWER_S
+        content = bytearray()
+        with self._client.stream(method, url, content=body, headers=headers, params=params) as stream:
+            for part in stream.iter_raw():
+                content += part
+                if len(content) >= MAX_ANSWER_BYTES or time.monotonic() > until:
+                    break
+        plain = [(name, value) for name, value in stream.headers.multi_items() if name != "content-encoding"]
+        answer = httpx.Response(
+            stream.status_code, headers=plain, content=bytes(content[:MAX_ANSWER_BYTES]), request=stream.request
+        )
+        answer.next_request = stream.next_request
+        return answer
 
     def _authorization(self) -> dict[str, str]:
         if self._token is not None:
@@ -129,13 +157,18 @@ class HttpClient:
     def _quote(self, answer: httpx.Response) -> str:
         """The server's own words; only a single word, such as Slack's error codes, where answers may be secret."""
         if self._is_sink:
-            return f": {answer.text[:MAX_QUOTED_CHARS]}"
+            return f": {without_credentials(answer.text[:MAX_QUOTED_CHARS])}"
         word = answer.text[:MAX_WORD_CHARS].strip()
         return f" {word}" if word.replace("_", "").isalnum() and word.isascii() else ""
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def without_credentials(text: str) -> str:
+    """A text in which URLs have no user and no password."""
+    return re.sub(r"(?<=://)[^\s/?#]*@", "…@", text)
 
 
 def _is_same_server(url: httpx.URL, other: httpx.URL) -> bool:

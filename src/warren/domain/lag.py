@@ -18,19 +18,27 @@ TREND_MS = 600_000
 
 
 def lag_bounds(
-    offset: Ints, time_ms: Ints, before_ms: Ints, before_head: Ints, after_ms: Ints, after_head: Ints
+    offset: Ints,
+    time_ms: Ints,
+    before_ms: Ints,
+    before_head: Ints,
+    after_ms: Ints,
+    after_head: Ints,
+    lowest_head: Ints | None = None,
 ) -> tuple[Ints, Ints, Ints]:
     """Lag, its low and its high bound from the heads sampled before and after each commit; UNKNOWN without both.
 
     The head only grows, so at the commit it lay between the two samples; the lag itself is read off the straight line.
+    `lowest_head` is the head before the commit where that is known only within bounds.
     """
-    is_known = (before_head != UNKNOWN) & (after_head != UNKNOWN)
+    lowest_head = before_head if lowest_head is None else lowest_head
+    is_known = (before_head != UNKNOWN) & (lowest_head != UNKNOWN) & (after_head != UNKNOWN)
     # A head that went down (an unclean election, a topic created again) says nothing about the time between.
-    is_known &= after_head >= before_head
+    is_known &= after_head >= np.maximum(before_head, lowest_head)
     span = np.maximum(after_ms - before_ms, 1)
     share = np.clip((time_ms - before_ms) / span, 0.0, 1.0)
     head = before_head + np.round(share * (after_head - before_head)).astype(np.int64)
-    low = np.maximum(before_head - offset, 0)
+    low = np.maximum(lowest_head - offset, 0)
     high = np.maximum(after_head - offset, 0)
     lag = np.clip(head - offset, low, high)
     return np.where(is_known, lag, UNKNOWN), np.where(is_known, low, UNKNOWN), np.where(is_known, high, UNKNOWN)

@@ -50,8 +50,36 @@ def retention_left_seconds(committed: Ints, log_start: Ints, lag: Ints, gain: Fl
     """
     is_known = (committed != UNKNOWN) & (log_start != UNKNOWN) & (lag != UNKNOWN) & ~np.isnan(gain)
     left = _seconds(np.maximum(committed - log_start, 0), gain)
-    left = np.where(lag > 0, left, NEVER_S)
+    # A log start that stands where a group has not read anything yet deletes nothing.
+    left = np.where((lag == 0) | ((committed == log_start) & (gain <= 0)), NEVER_S, left)
     return np.where(is_known, left, float(UNKNOWN))
+
+
+def retention_left_by_age(max_age_s: Floats, age_s: Floats, lag: Ints, consumed: Floats, caught_up_s: Floats) -> Floats:
+    """How long until the first unread message is older than the topic keeps its messages; NaN where that is unknown.
+
+    The first message that is kept becomes younger by a second per second. The first unread one does by as much as it
+    took to produce what is consumed in a second, if the unread messages were produced steadily. NEVER_S if that is as
+    fast, if nothing will be unread by then, or if messages are kept for ever.
+    """
+    gain = 1.0 - consumed * age_s / np.maximum(lag, 1)
+    left = _seconds(np.maximum(max_age_s - age_s, 0.0), gain)
+    left = np.where(np.isnan(max_age_s) | np.isnan(age_s) | (lag == UNKNOWN), np.nan, left)
+    is_read_before = (caught_up_s != UNKNOWN) & (caught_up_s <= left)
+    return np.where((lag == 0) | is_read_before | (max_age_s == NEVER_S), NEVER_S, left)
+
+
+def sooner_of(by_age: Floats, by_log_start: Floats, is_limited_by_size: Bools) -> Floats:
+    """How long until unread messages are deleted, by their age, and by the log start if something else moves it too.
+
+    The movement of the log start counts as well where the age tells nothing (NaN). Where that is unknown, an age that
+    is never reached tells nothing either.
+    """
+    counts = is_limited_by_size | np.isnan(by_age)
+    by_log_start = np.where(counts & (by_log_start != UNKNOWN), by_log_start, np.nan)
+    by_age = np.where(counts & (by_age == NEVER_S), np.nan, by_age)
+    left = np.fmin(by_age, by_log_start)
+    return np.where(np.isnan(left), float(UNKNOWN), left)
 
 
 def lost_messages(committed: Ints, log_start: Ints) -> Ints:
@@ -60,7 +88,7 @@ def lost_messages(committed: Ints, log_start: Ints) -> Ints:
     return np.where(is_known, np.maximum(log_start - committed, 0), 0)
 
 
-def _seconds(distance: Ints, per_second: Floats) -> Floats:
+def _seconds(distance: Ints | Floats, per_second: Floats) -> Floats:
     is_moving = per_second > 0
     seconds = distance / np.where(is_moving, per_second, 1.0)
     return np.where(distance == 0, 0.0, np.where(is_moving & (seconds <= MAX_FORECAST_S), seconds, NEVER_S))

@@ -121,6 +121,8 @@ def _in_words(reason: Reason, facts: Facts) -> str:
             return f"falling behind: lag rose from {low:,} to {known[-1]:,} and never went down; now {lag}"
         case Reason.LAG_STEADY:
             return f"keeps pace: lag {known[-1]:,}, no rise beyond what sampling can tell; now {lag}"
+        case Reason.SILENT:
+            return f"no commit since Warren has watched it; lag {lag} by the offset the broker holds"
         case Reason.TAIL_IN_DOUBT:
             return f"lag {lag} may be transaction markers alone: the tail of the partition is being read"
 

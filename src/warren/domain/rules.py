@@ -38,6 +38,7 @@ class Reason(IntEnum):
     FALLING_BEHIND = 11
     LAG_STEADY = 12
     TAIL_IN_DOUBT = 13
+    SILENT = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class Evidence:
     `recent_head` is the lowest head of the recent past, `is_recent_complete` whether the samples cover all of that
     past, and a single commit is older than it. `trend_floor` is the lag at which the present rise started, `elapsed_ms`
     the time since it was determined.
-    `is_tail_verified` says that the current lag holds no transaction markers.
+    `is_tail_verified` says that the current lag holds no transaction markers. `is_silent` is for partitions without
+    commits for which the brokers hold an offset: whether none has come in all of the recent past, with the head ahead.
     """
 
     current_lag: Ints
@@ -63,6 +65,7 @@ class Evidence:
     is_recent_complete: Bools
     trend_floor: Floats
     is_tail_verified: Bools
+    is_silent: Bools
     elapsed_ms: int = 0
 
 
@@ -121,8 +124,8 @@ class Partitions:
 
 
 def has_no_commits(partitions: Partitions) -> Bools:
-    """The window is empty."""
-    return np.asarray(partitions.windows.count == 0)
+    """The window is empty, and it is not known to be silent."""
+    return np.asarray((partitions.windows.count == 0) & ~partitions.evidence.is_silent)
 
 
 def is_incomplete(partitions: Partitions) -> Bools:
@@ -140,10 +143,15 @@ def is_caught_up(partitions: Partitions) -> Bools:
     return np.asarray(partitions.evidence.current_lag <= partitions.limits.allowed_lag)
 
 
+def is_silent(partitions: Partitions) -> Bools:
+    """It is behind by the offset that the brokers hold, and has not committed since it is watched."""
+    return partitions.evidence.is_silent
+
+
 def is_stopped(partitions: Partitions) -> Bools:
     """No commit for longer than the whole window took, and the head was always ahead of the last one."""
     windows, recent_head = partitions.windows, partitions.evidence.recent_head
-    first = windows.time_ms[np.arange(windows.count.size), windows.intervals - windows.count]
+    first = windows.time_ms[np.arange(windows.count.size), windows.intervals - np.maximum(windows.count, 1)]
     last = windows.time_ms[:, -1]
     is_silent = (partitions.now_ms - last) > (last - first)
     was_recently_caught_up = (recent_head != UNKNOWN) & (recent_head <= windows.offset[:, -1])
@@ -233,6 +241,7 @@ LADDER = (
     Rung(is_incomplete, Reason.INCOMPLETE),
     Rung(has_no_head, Reason.NO_HEAD),
     Rung(is_caught_up, Reason.CAUGHT_UP),
+    Rung(is_silent, Reason.SILENT, Status.STOP),
     Rung(is_stop_unproven, Reason.TOO_LITTLE_KNOWN),
     Rung(is_stopped, Reason.STOPPED, Status.STOP),
     Rung(is_rewound, Reason.REWOUND, Status.REWIND),

@@ -53,6 +53,20 @@ def passing_time(
     return since_ms, np.maximum(since_ms - before_ms, after_ms - since_ms)
 
 
+def timestamp_beyond(offset: Ints, first: Ints, first_ms: Ints, last: Ints, last_ms: Ints) -> tuple[Ints, Ints]:
+    """The timestamp of the record at each offset, on the line through two records before it, and how far off it may be.
+
+    The line may end at the last of the two.
+    """
+    beyond_ms = np.round((offset - last) * ((last_ms - first_ms) / np.maximum(last - first, 1))).astype(np.int64)
+    return last_ms + beyond_ms, np.abs(beyond_ms)
+
+
+def age_seconds(timestamp_ms: Ints, now_ms: int) -> Floats:
+    """How old records are by their own timestamps; UNKNOWN where these are."""
+    return np.where(timestamp_ms == UNKNOWN, float(UNKNOWN), np.maximum(now_ms - timestamp_ms, 0) / 1000)
+
+
 def seconds_behind(since: UnreadSince, now_ms: int) -> Floats:
     """How long the first unread message has been waiting; 0 when nothing is unread, UNKNOWN where nothing is known."""
     waiting = np.maximum(now_ms - since.since_ms, 0) / 1000

@@ -2,18 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from hashlib import sha256
+from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from warren.domain.status import Status
 from warren.snapshot.status import GroupName, GroupStatus, StatusName, missing_group
 
+MAX_TOKEN_CHARS = 500
 MAX_CHANGES = 200
 """How many status changes of one incident are kept."""
+
+# What other clients of Kafka write is checked against these bounds; Warren itself stays far below them.
+Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Time = Annotated[int, Meta(ge=0, le=2**53)]
+Id = Annotated[str, Meta(min_length=1, max_length=100)]
+Name = Annotated[str, Meta(max_length=32_767)]
+"""A name of Kafka's protocol, or of the configuration."""
+Text = Annotated[str, Meta(max_length=1_000_000)]
 
 
 def to_columns(names: Sequence[GroupName]) -> tuple[pa.Array, pa.Array]:
@@ -36,46 +47,46 @@ class Event(StrEnum):
 class Notified(Struct, frozen=True, array_like=True):
     """What one notifier has been sent about one incident, storm or group; stored as a JSON array."""
 
-    count: int
-    last_ms: int
+    count: Count
+    last_ms: Time
     worst: Status
-    storm: str = ""
+    storm: Annotated[str, Meta(max_length=100)] = ""
     """The id of the storm that included it, if any."""
 
 
 class StatusChange(Struct, frozen=True, array_like=True):
     """The status of a group from a time on; stored as a JSON array."""
 
-    at_ms: int
+    at_ms: Time
     status: Status
 
 
 class BadPartition(Struct, frozen=True, array_like=True):
     """A partition that was not OK when its incident last changed; stored as a JSON array."""
 
-    topic: str
-    partition: int
+    topic: Name
+    partition: Count
     status: Status
-    lag: int | None
+    lag: Number | None
 
 
 class Incident(Struct, frozen=True):
     """A group in trouble, from its first bad verdict to its first good one."""
 
-    id: str
-    cluster: str
-    group: str
-    opened_ms: int
-    changes: tuple[StatusChange, ...]
+    id: Id
+    cluster: Name
+    group: Name
+    opened_ms: Time
+    changes: Annotated[tuple[StatusChange, ...], Meta(min_length=1, max_length=MAX_CHANGES)]
     worst: Status
-    notified: Mapping[str, Notified] = {}
+    notified: Mapping[Name, Notified] = {}
     """What each notifier has been sent, by the notifier's name."""
-    closed_ms: int | None = None
+    closed_ms: Time | None = None
     partitions: tuple[BadPartition, ...] = ()
     """Its most severe partitions."""
-    partition_count: int = 0
+    partition_count: Count = 0
     """How many partitions were not OK."""
-    lost_messages: int = 0
+    lost_messages: Count = 0
     """The most messages that were seen to be deleted before the group read them."""
     acknowledged_ms: int | None = None
     acknowledged_by: str = ""
@@ -124,16 +135,16 @@ class StormKey(NamedTuple):
 class Storm(Struct, frozen=True):
     """Groups of a cluster that a notifier is notified of as one."""
 
-    id: str
-    notifier: str
-    cluster: str
-    channel: str
-    opened_ms: int
-    grown_ms: int
+    id: Id
+    notifier: Name
+    cluster: Name
+    channel: Name
+    opened_ms: Time
+    grown_ms: Time
     notified: Notified
-    total: int
+    total: Count
     """How many groups have been part of it."""
-    unreported: int = 0
+    unreported: Count = 0
     """How many groups have joined since its last notification."""
 
     @property
@@ -167,36 +178,37 @@ NO_RESULT = missing_group(("", ""))
 class Notification(Struct, frozen=True):
     """One message of one notifier. Its key stays the same however often it is sent."""
 
-    key: str
-    notifier: str
+    key: Text
+    notifier: Name
     event: Event
-    incident: str
+    incident: Annotated[str, Meta(max_length=100)]
     """The id of its incident or storm; empty for a report on a group that is OK."""
-    sequence: int
+    sequence: Count
     """Its position among this notifier's notifications of this incident, which are sent in this order."""
-    cluster: str
-    group: str
-    opened_ms: int
-    due_ms: int
-    reason: str
+    cluster: Name
+    group: Name
+    opened_ms: Time
+    due_ms: Time
+    reason: Text
     result: GroupStatus = NO_RESULT
     """The group as the API's `status` shows it, with the lost messages of its incident; for a storm a StormStatus."""
-    team: str = ""
+    team: Name = ""
     """The team that owns the group, by the routes."""
-    channel: str = ""
+    channel: Name = ""
     """The channel to send to, by the routes; empty for the notifier's own."""
-    attempts: int = 0
-    next_attempt_ms: int = 0
-    sent_ms: int | None = None
-    given_up_ms: int | None = None
-    last_error: str = ""
-    receipt: str = ""
+    attempts: Count = 0
+    next_attempt_ms: Time = 0
+    sent_ms: Time | None = None
+    given_up_ms: Time | None = None
+    last_error: Text = ""
+    receipt: Text = ""
     """The receiver's own id of the message, which later notifications of the incident refer to."""
 
     @property
     def token(self) -> str:
-        """The key, percent-encoded for headers: group names may have any character."""
-        return quote(self.key, safe="/")
+        """The key as a header may have it: percent-encoded, and hashed if it is long, as names may have any form."""
+        encoded = quote(self.key, safe="/")
+        return encoded if len(encoded) <= MAX_TOKEN_CHARS else f"sha256/{sha256(self.key.encode()).hexdigest()}"
 
     @property
     def is_storm(self) -> bool:

@@ -91,11 +91,11 @@ def _storm_status(evaluation: Evaluation, storm: Storm, incidents: Sequence[Inci
     """The status of all groups of a storm, in the shape of a single group's."""
     rows, results = evaluation.rows, evaluation.results
     groups = [_storm_group(each, rows.get(each.name)) for each in incidents]
-    groups.sort(key=lambda group: (-Status[group.status], -group.totallag, group.group))
+    groups.sort(key=lambda each: (-Status[each.status], -(each.seconds_behind or 0.0), -each.totallag, each.group))
     statuses = [results[each.name].status for each in incidents if each.name in results]
     partitions = sorted(
         (partition for status in statuses for partition in status.partitions),
-        key=lambda partition: (-Status[partition.status], -partition.current_lag),
+        key=lambda each: (-Status[each.status], -(each.seconds_behind or 0.0), -each.current_lag),
     )
     maxlags = [status.maxlag for status in statuses if status.maxlag is not None]
     count = len(groups) or storm.total

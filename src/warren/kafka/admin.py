@@ -13,9 +13,11 @@ import confluent_kafka
 import numpy as np
 from confluent_kafka import ConsumerGroupType, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 
 from warren.config.kafka import Connection
-from warren.domain.arrays import Codes, Ints
+from warren.domain.arrays import Codes
 from warren.domain.windows import UNKNOWN
 from warren.errors import ClusterError, SecretError
 from warren.kafka.broker_versions import BrokerVersions, ask_versions
@@ -24,14 +26,12 @@ from warren.kafka.options import to_librdkafka
 
 LATEST = -1
 EARLIEST = -2
-NOTHING_SINCE = -2
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
 _MAX_REQUEST_TOPICS = 100
 _MAX_REQUEST_GROUPS = 100
 _MAX_GROUPS_IN_FLIGHT = 200
-_NO_ANSWER = -1001
 _NO_TOPIC_ID = "A" * 22
 _CONTROLLER_CHECK_S = 1.0
 _CONTROLLER_TIMEOUT_S = 5.0
@@ -163,8 +163,17 @@ class Admin:
             # A large cluster that is only slow is not asked without pause.
             rest_s = max(_CONTROLLER_CHECK_S, 3 * (time.monotonic() - started))
 
+    def describe_configs(self, topics: Sequence[str], deadline: float) -> dict[str, dict[str, str] | None]:
+        """The configuration of each topic; None if Warren may not see it, or if there is no such topic."""
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        futures = self._client.describe_configs(resources, request_timeout=_left(deadline))
+        results = {resource.name: self._result(future, deadline) for resource, future in futures.items()}
+        return {
+            topic: found and {name: entry.value for name, entry in found.items()} for topic, found in results.items()
+        }
+
     def list_offsets(self, request: OffsetRequest, isolation: int, deadline: float) -> OffsetsFuture:
-        """Send a request for offsets; `to_offsets` reads the answer."""
+        """Send a request for offsets."""
         return self._client.list_raw(request, isolation, _left(deadline))
 
     def list_groups(self, deadline: float, *, only_consumer_protocol: bool) -> list[str]:
@@ -241,25 +250,6 @@ class Admin:
         message = error.str() if isinstance(error, KafkaError) else str(error) or "no answer in time"
         newest = self._errors.newest
         return ClusterError(f"{message} ({newest})" if newest not in ("", message) else message)
-
-
-def to_offsets(request: OffsetRequest, future: OffsetsFuture, deadline: float) -> Ints:
-    """The offsets in the order of the request, UNKNOWN where no answer came in time.
-
-    A request by time is answered NOTHING_SINCE where there is no record from that time on.
-    """
-    try:
-        answers = future.result(_left(deadline))
-    except (KafkaException, TimeoutError):
-        return np.full(len(request), UNKNOWN, np.int64)
-    try:
-        offsets = np.fromiter(map(attrgetter("offset"), map(answers.get, request)), np.int64, len(request))
-    except AttributeError:  # some of the answers are errors, which have no offset
-        known = (getattr(answers.get(tp), "offset", _NO_ANSWER) for tp in request)
-        offsets = np.fromiter(known, np.int64, len(request))
-    is_by_time = bool(request) and request[0].offset >= 0
-    # After the death of a broker, librdkafka's own value for "no offset" is below 0 as well.
-    return np.where(offsets >= 0, offsets, np.where(is_by_time & (offsets == -1), NOTHING_SINCE, UNKNOWN))
 
 
 def _error_code(failed: Future[Any]) -> int:

@@ -33,6 +33,7 @@ from warren.kafka.samples import (
     to_table,
 )
 from warren.kafka.tails import Tails
+from warren.kafka.topic_configs import TopicConfigs
 from warren.kafka.topics import OffsetQuery, PartitionLayout
 
 _log = logging.getLogger(__name__)
@@ -80,7 +81,8 @@ class ClusterSampler:
         self._client = AdminOf(target.connection)
         self._describer = TopicDescriber(target, self._client)
         self._tails = Tails(target.cluster, target.connection)
-        self._record_times = RecordTimes(target.cluster, self._client)
+        self._record_times = RecordTimes(target.cluster, self._client, target.connection)
+        self._topic_configs = TopicConfigs(target.cluster, self._client)
         self._topics: _Topics | None = None
         self._has_topics = threading.Event()
         self._is_refresh_wanted = threading.Event()
@@ -96,8 +98,8 @@ class ClusterSampler:
     def sample(self, deadline: float, known: SampleVersions, questions: SampleQuestions) -> ClusterSample:
         """Fix the ends of the offsets topics, then read all heads; what does not arrive in time is UNKNOWN.
 
-        Leaves out what the requester knows by version. Tails and times of records are read in the background, for
-        later samples.
+        Leaves out what the requester knows by version. Tails, times of records and configurations of topics are read in
+        the background, for later samples.
         """
         if self._unavailable_reason:
             # One sample has waited for it. The refresh notices when it is back; until then no sample waits again.
@@ -139,7 +141,8 @@ class ClusterSampler:
             heads=heads,
             log_starts=topics.log_starts if is_new_layout else NO_OFFSETS,
             verified_tails=verified_tails,
-            record_times=self._record_times.known(questions.unread_offsets, topics.layout, heads),
+            record_times=self._record_times.known(questions, topics.layout, heads),
+            topic_configs=self._topic_configs.known(questions.lagging_topics, topics.layout),
             owners=owners.table,
             consumer_groups=owners.groups,
             versions=SampleVersions(topics.version, topics.owners.version),
@@ -150,12 +153,12 @@ class ClusterSampler:
         groups = self._client.admin().list_groups(deadline, only_consumer_protocol=False)
         return to_table(COMMITTED, self._client.admin().list_committed(groups, deadline))
 
-    def past_heads(self, deadline: float) -> PastHeads:
-        """The heads of the last hours, by the times of records."""
+    def past_heads(self, times_ms: Sequence[int], deadline: float) -> PastHeads:
+        """The heads at some times, newest first, by the timestamps of records."""
         topics = self._wait_for_topics(deadline)
         admin = self._client.admin()
         heads = topics.heads.send(admin, READ_UNCOMMITTED, deadline)()
-        return read_past_heads(admin, topics.layout, heads, time.time_ns() // 1_000_000, deadline)
+        return read_past_heads(admin, topics.layout, heads, times_ms, deadline)
 
     def groups(self, deadline: float) -> list[str]:
         """The names of all groups that the brokers list."""

@@ -4,43 +4,53 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from warren.domain.arrays import Ints
-from warren.kafka.admin import NOTHING_SINCE, READ_UNCOMMITTED, Admin
+from warren.domain.past_heads import AHEAD_MS, TimedAnswer, heads_by_record_time
+from warren.kafka.admin import READ_UNCOMMITTED, Admin
 from warren.kafka.samples import Topic
 from warren.kafka.topics import OffsetQuery, PartitionLayout
 
-AGES_S = (
-    *range(10, 60, 10),
-    *range(60, 300, 30),
-    *range(300, 1_200, 60),
-    *(1_200, 1_800, 2_700, 3_600, 5_400, 7_200, 10_800, 14_400, 21_600),
-)
-"""How old the heads are that are asked for: close together for as long as windows reach back, then fewer."""
+_CHECKED_AHEAD_MS = (10 * AHEAD_MS, AHEAD_MS)
+"""So far ahead of our clock there must be no record; the farther one is for brokers that take seconds to answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastHeads:
-    """The heads of all partitions of a cluster at some times, newest first; UNKNOWN where no broker answered."""
+    """The heads of all partitions of a cluster at some times, newest first: the highest and the lowest possible.
+
+    UNKNOWN where no broker answered, or where the timestamps of records prove nothing.
+    """
 
     topics: tuple[Topic, ...]
     times_ms: Sequence[int]
     heads: Sequence[Ints]
+    lowest: Sequence[Ints]
 
 
-def read_past_heads(admin: Admin, layout: PartitionLayout, heads: Ints, now_ms: int, deadline: float) -> PastHeads:
-    """The heads at all ages; without those for which there was no time before the deadline.
+def read_past_heads(
+    admin: Admin, layout: PartitionLayout, heads: Ints, times_ms: Sequence[int], deadline: float
+) -> PastHeads:
+    """The heads at some times, newest first; without those for which there was no time before the deadline."""
 
-    Where there is no record from a time on, the head was what it is now.
-    """
-    times_ms: list[int] = []
-    past: list[Ints] = []
-    for age_s in AGES_S:
+    def ask(time_ms: int) -> TimedAnswer:
+        asked_ms = _now_ms()
+        offsets, stamps_ms = OffsetQuery(layout, time_ms).send_by_time(admin, READ_UNCOMMITTED, deadline)()
+        return TimedAnswer(time_ms, asked_ms, _now_ms(), offsets, stamps_ms)
+
+    answers = [ask(_now_ms() + ahead_ms) for ahead_ms in _CHECKED_AHEAD_MS]
+    for time_ms in times_ms:
         if time.monotonic() >= deadline:
             break
-        query = OffsetQuery(layout, now_ms - age_s * 1000)
-        offsets = query.send(admin, READ_UNCOMMITTED, deadline)()
-        times_ms.append(now_ms - age_s * 1000)
-        past.append(np.where(offsets == NOTHING_SINCE, heads, offsets))
-    return PastHeads(layout.topics, times_ms, past)
+        answers.append(ask(time_ms))
+    return to_past_heads(layout.topics, answers, heads, len(_CHECKED_AHEAD_MS))
+
+
+def to_past_heads(topics: tuple[Topic, ...], answers: Sequence[TimedAnswer], heads: Ints, checks: int = 0) -> PastHeads:
+    """The heads by some answers, newest first; the first `checks` only show whether timestamps are ahead."""
+    bounds = heads_by_record_time(answers, heads)[checks:]
+    times_ms = [answer.time_ms for answer in answers[checks:]]
+    return PastHeads(topics, times_ms, [highest for highest, _ in bounds], [lowest for _, lowest in bounds])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

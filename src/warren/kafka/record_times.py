@@ -1,8 +1,8 @@
-"""When the records at given offsets were made, by asking the brokers for offsets by time.
+"""When the records at given offsets were made, by asking the brokers for offsets by time, or by reading the records.
 
 A broker tells the first record from a time on, with its offset and its own timestamp. Guessing the time of an offset,
 and guessing better with every answer, finds its record in a few rounds, for all partitions at once and without reading
-any message. What was found never changes, so it is kept.
+any message. Where the user wants it, the record itself is read. What was found never changes, so it is kept.
 """
 
 import logging
@@ -10,15 +10,17 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from warren.config.kafka import Connection
 from warren.domain.arrays import Ints
 from warren.errors import ClusterError
 from warren.kafka.admin import READ_UNCOMMITTED, Admin, AdminOf, batches
-from warren.kafka.samples import Partition, RecordTime, UnreadOffset
+from warren.kafka.partition_reader import PartitionReader, read_times
+from warren.kafka.samples import KnownTime, Partition, RecordTime, SampleQuestions, UnreadOffset
 from warren.kafka.topics import MAX_REQUEST_PARTITIONS, PartitionLayout
 
 _log = logging.getLogger(__name__)
@@ -26,6 +28,11 @@ _log = logging.getLogger(__name__)
 MAX_ROUNDS = 9
 MAX_LOOKUPS = 2_000
 """How many offsets are looked up at once; the others follow when these are known."""
+MAX_READ_RECORDS = 200
+"""How many records are read at once, each by a fetch of `_FETCH_BYTES` or of one batch."""
+_FETCH_BYTES = 16_384
+_READ_TIMEOUT_S = 5.0
+_WITHOUT_RIGHT = "until then times of its records are looked up without reading them"
 _MAX_KEPT_PARTITIONS = 50_000
 _MAX_KEPT_OFFSETS = 20
 """How many of the offsets of one partition are kept: one per group that is behind on it."""
@@ -99,34 +106,37 @@ class _Search:
 
 
 class RecordTimes:
-    """The times of records of one cluster; a thread looks up the requested ones, one batch after the other."""
+    """The times of records of one cluster; a thread finds the requested ones, one batch after the other."""
 
-    def __init__(self, cluster: str, client: AdminOf) -> None:
+    def __init__(self, cluster: str, client: AdminOf, connection: Connection) -> None:
         self._cluster, self._client = cluster, client
+        self._reader = PartitionReader(cluster, connection, _FETCH_BYTES, _WITHOUT_RIGHT)
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str, int], dict[int, tuple[int, int]]] = {}
-        """By topic id, topic and partition, and then by offset: the time of the record, and how far off it may be."""
-        self._requests: queue.SimpleQueue[dict[UnreadOffset, tuple[str, int]] | None] = queue.SimpleQueue()
+        self._known: dict[tuple[str, str, int], dict[int, KnownTime]] = {}
+        """By topic id, topic and partition, and then by offset."""
+        self._requests: queue.SimpleQueue[_Requested | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_busy = False
 
-    def known(self, unread: Sequence[UnreadOffset], layout: PartitionLayout, heads: Ints) -> tuple[RecordTime, ...]:
-        """The times of those of the records that are known, or of the last known ones before them.
+    def known(self, questions: SampleQuestions, layout: PartitionLayout, heads: Ints) -> tuple[RecordTime, ...]:
+        """The times of those of the records that are known, or of the last two known ones before them.
 
-        The others are looked up, for later samples. Without an id a topic may be another one of that name.
+        The others are found for later samples. Without an id a topic may be another one of that name.
         """
-        located = layout.locate((topic, partition) for topic, partition, _ in unread)
-        found: list[RecordTime] = []
-        missing: dict[UnreadOffset, tuple[str, int]] = {}
+        located = layout.locate((topic, partition) for topic, partition, _ in questions.unread_offsets)
+        to_read = set(questions.unread_records)
+        found: dict[RecordTime, None] = {}
+        missing = _Requested({}, {}, {})
         with self._lock:
-            for topic, partition, offset in unread:
+            for unread in questions.unread_offsets:
+                topic, partition, offset = unread
                 topic_id, index = located.get((topic, partition), ("", 0))
                 times = self._known.get((topic_id, topic, partition), {})
-                if topic_id and offset not in times and len(missing) < MAX_LOOKUPS:
-                    missing[topic, partition, offset] = (topic_id, int(heads[index]))
-                if before := [known for known in times if known <= offset]:
-                    found.append((topic, partition, max(before), *times[max(before)]))
-        if missing:
+                if topic_id and offset not in times:
+                    missing.add(unread, topic_id, int(heads[index]), is_read=unread in to_read)
+                wanted = [offset] if offset in times else sorted(known for known in times if known < offset)[-2:]
+                found |= {(topic, partition, each, *times[each]): None for each in wanted}
+        if missing.topic_ids:
             self._request(missing)
         return tuple(found)
 
@@ -134,7 +144,7 @@ class RecordTimes:
         """End the thread, after what it is looking up."""
         self._requests.put(None)
 
-    def _request(self, unread: dict[UnreadOffset, tuple[str, int]]) -> None:
+    def _request(self, unread: "_Requested") -> None:
         if self._is_busy:
             return
         self._is_busy = True
@@ -149,9 +159,12 @@ class RecordTimes:
 
         while (request := self._requests.get()) is not None:
             try:
-                heads = {unread: head for unread, (_, head) in request.items()}
+                read = self._read(request.to_read)
+                self._keep((request.topic_ids[unread], unread, known) for unread, known in read.items())
+                # Records that could not be read are looked up.
+                heads = request.to_look_up | {u: head for u, head in request.to_read.items() if u not in read}
                 found = look_up(ask, heads, _now_ms(), time.monotonic() + _TIMEOUT_S)
-                self._keep((request[unread][0], unread, times) for unread, times in found.items())
+                self._keep((request.topic_ids[unread], unread, (*times, False)) for unread, times in found.items())
             except ClusterError as error:
                 _log.debug("cluster %s: times of records: %s", self._cluster, error)
             except Exception:  # noqa: BLE001 - samples go on without these times
@@ -159,14 +172,36 @@ class RecordTimes:
             finally:
                 self._is_busy = False
 
-    def _keep(self, found: Iterable[tuple[str, UnreadOffset, tuple[int, int]]]) -> None:
+    def _read(self, unread: Iterable[UnreadOffset]) -> dict[UnreadOffset, KnownTime]:
+        try:
+            return read_times(self._reader, unread, time.monotonic() + _READ_TIMEOUT_S)
+        except KafkaException as error:
+            _log.warning("cluster %s: records could not be read: %s", self._cluster, error)
+            return {}
+
+    def _keep(self, found: Iterable[tuple[str, UnreadOffset, KnownTime]]) -> None:
         with self._lock:
-            for topic_id, (topic, partition, offset), times in found:
+            for topic_id, (topic, partition, offset), known in found:
                 kept = self._known.pop((topic_id, topic, partition), {})
-                newest = list({**kept, offset: times}.items())[-_MAX_KEPT_OFFSETS:]
+                newest = list({**kept, offset: known}.items())[-_MAX_KEPT_OFFSETS:]
                 self._known[topic_id, topic, partition] = dict(newest)
             for oldest in list(self._known)[: max(len(self._known) - _MAX_KEPT_PARTITIONS, 0)]:
                 del self._known[oldest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Requested:
+    """Offsets whose times are to be found, with the heads of their partitions and the ids of their topics."""
+
+    to_look_up: dict[UnreadOffset, int]
+    to_read: dict[UnreadOffset, int]
+    topic_ids: dict[UnreadOffset, str]
+
+    def add(self, unread: UnreadOffset, topic_id: str, head: int, *, is_read: bool) -> None:
+        """Add an offset, unless there are enough of its kind."""
+        requested, limit = (self.to_read, MAX_READ_RECORDS) if is_read else (self.to_look_up, MAX_LOOKUPS)
+        if len(requested) < limit:
+            requested[unread], self.topic_ids[unread] = head, topic_id
 
 
 def look_up(

@@ -118,9 +118,9 @@ class ClusterSamplers:
         without: list[str] = self._list(cluster, timeout_s, Listing.WITHOUT_OFFSETS, tuple(groups))
         return without
 
-    def past_heads(self, cluster: str, timeout_s: float) -> PastHeads:
-        """The heads of all partitions of a cluster in the last hours, by the times of records."""
-        past: PastHeads = self._list(cluster, timeout_s, Listing.PAST_HEADS)
+    def past_heads(self, cluster: str, times_ms: Sequence[int], timeout_s: float) -> PastHeads:
+        """The heads of all partitions of a cluster at some times, newest first, by the timestamps of records."""
+        past: PastHeads = self._list(cluster, timeout_s, Listing.PAST_HEADS, times_ms=tuple(times_ms))
         return past
 
     def close(self) -> None:
@@ -134,12 +134,20 @@ class ClusterSamplers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _list(self, cluster: str, timeout_s: float, listing: Listing, groups: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
+    def _list(
+        self,
+        cluster: str,
+        timeout_s: float,
+        listing: Listing,
+        groups: tuple[str, ...] = (),
+        times_ms: tuple[int, ...] = (),
+    ) -> Any:  # noqa: ANN401
         deadline = time.monotonic() + timeout_s
         process = next((process for process in self._processes if cluster in process.clusters), None)
         if process is None:
             raise ClusterError(f"cluster {cluster}: it is not configured any more")
-        request = ListingRequest(next(self._request_ids), _response_deadline(timeout_s), cluster, listing, groups)
+        response_deadline = _response_deadline(timeout_s)
+        request = ListingRequest(next(self._request_ids), response_deadline, cluster, listing, groups, times_ms)
         with process.request(request) as responses:
             try:
                 return _await(responses[cluster], deadline, timeout_s)

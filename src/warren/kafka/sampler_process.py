@@ -43,7 +43,7 @@ class Listing(Enum):
     WITHOUT_OFFSETS = auto()
     """Those of some groups that have nothing committed."""
     PAST_HEADS = auto()
-    """The heads of the last hours."""
+    """The heads at some times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class ListingRequest:
     cluster: str
     listing: Listing
     groups: tuple[str, ...] = ()
+    times_ms: tuple[int, ...] = ()
 
 
 Body: TypeAlias = ClusterSample | pa.Table | list[str] | PastHeads
@@ -145,6 +146,6 @@ class _ClusterRequests:
                 case Listing.WITHOUT_OFFSETS:
                     return self._sampler.groups_without_offsets(request.groups, request.deadline)
                 case Listing.PAST_HEADS:
-                    return self._sampler.past_heads(request.deadline)
+                    return self._sampler.past_heads(request.times_ms, request.deadline)
         known = request.known[self._cluster]
         return self._sampler.sample(request.deadline, known, request.questions[self._cluster])

@@ -1,6 +1,6 @@
 """What to sample of a cluster, and what a sample contains."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,8 +17,10 @@ VerifiedTail = tuple[str, int, int]
 
 UnreadOffset = tuple[str, int, int]
 """A topic, a partition of it, and the offset of its first unread message."""
-RecordTime = tuple[str, int, int, int, int]
-"""A topic, a partition of it, an offset, the time of the record there, and how far off that may be (both in ms)."""
+KnownTime = tuple[int, int, bool]
+"""The time of a record, how far off it may be (both in ms), and whether it is when the broker appended the record."""
+RecordTime = tuple[str, int, int, int, int, bool]
+"""A topic, a partition of it, an offset, and the KnownTime of the record there."""
 
 TOPIC_GRACE_MS = 5_000
 """How long lists of topics must lack a topic that does not exist until it counts as deleted."""
@@ -32,6 +34,16 @@ OWNERS = pa.schema(
         ("client_id", pa.string()),
     ]
 )
+TOPIC_CONFIGS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("is_append_time", pa.int8()),
+        ("is_deleting", pa.int8()),
+        ("retention_ms", pa.int64()),
+        ("retention_bytes", pa.int64()),
+    ]
+)
+"""How topics are configured: whether brokers stamp the records, and whether old ones are deleted; -1 is no limit."""
 COMMITTED = pa.schema(
     [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
 )
@@ -103,12 +115,16 @@ def missing_topics(before: Sequence[Topic], now: Sequence[Topic]) -> list[Topic]
 class SampleQuestions:
     """What a sample of a cluster is to find out besides.
 
-    Which tails end in data, what became of some topics, and when the records at some offsets were made.
+    Which tails end in data, what became of some topics, when the records at some offsets were made, and how some topics
+    are configured.
     """
 
     unverified_tails: Sequence[Partition] = ()
     missing_topics: Sequence[str] = ()
     unread_offsets: Sequence[UnreadOffset] = ()
+    unread_records: Collection[UnreadOffset] = ()
+    """Those of `unread_offsets` whose records are to be read."""
+    lagging_topics: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +160,7 @@ class ClusterSample:
     log_starts: Ints = field(default_factory=NO_OFFSETS.copy)
     verified_tails: tuple[VerifiedTail, ...] = ()
     record_times: tuple[RecordTime, ...] = ()
+    topic_configs: pa.Table = field(default_factory=TOPIC_CONFIGS.empty_table)
     owners: pa.Table | None = None
     consumer_groups: tuple[str, ...] | None = None
     topics_at_ms: int = 0

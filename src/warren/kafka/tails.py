@@ -5,7 +5,6 @@ then stays a little behind the head. The cycle names the tails to verify. Data t
 has moved on, that a group with a lower committed offset has something left to read.
 """
 
-import contextlib
 import logging
 import queue
 import threading
@@ -13,17 +12,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, Message
 
 from warren.config.kafka import Connection
 from warren.domain.arrays import Ints
 from warren.domain.lag import SHORT_LAG
 from warren.domain.windows import UNKNOWN
 from warren.kafka.admin import batches
-from warren.kafka.client_errors import missing_right
-from warren.kafka.options import to_librdkafka
+from warren.kafka.partition_reader import PartitionReader, or_unknown
 from warren.kafka.samples import Partition, VerifiedTail
 from warren.kafka.topics import PartitionLayout
 
@@ -31,26 +28,13 @@ _log = logging.getLogger(__name__)
 
 _BATCH_SIZE = 200
 _BATCH_TIMEOUT_S = 10.0
+_FETCH_BYTES = 262_144
+_WITHOUT_RIGHT = "until then markers of transactions at its end count as lag"
 _MAX_VERIFIED = 20_000
 RETRY_S = 60.0
 """After how long a tail that could not be read is to be read again."""
 _NO_LOG = UNKNOWN - 1
 """In place of a head: the partition does not exist any more, or is of another topic of that name."""
-
-_SETTINGS: dict[str, str | int | bool] = {
-    "log_level": 0,
-    # The consumer assigns partitions itself and commits nothing, so this group is never created.
-    "group.id": "warren-tails",
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "auto.offset.reset": "earliest",
-    "isolation.level": "read_committed",
-    "enable.partition.eof": True,
-    "fetch.wait.max.ms": 50,
-    "fetch.max.bytes": 4_194_304,
-    "max.partition.fetch.bytes": 262_144,
-    "queued.max.messages.kbytes": 8_192,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +53,13 @@ class Tails:
     """The verified tails of one cluster; a thread reads the requested ones, one batch after the other."""
 
     def __init__(self, cluster: str, connection: Connection) -> None:
-        self._cluster = cluster
-        self._connection = connection
+        self._partitions = PartitionReader(cluster, connection, _FETCH_BYTES, _WITHOUT_RIGHT)
         self._lock = threading.Lock()
         self._verified: dict[Partition, Tail] = {}
         """Those that were read last come last."""
         self._requests: queue.SimpleQueue[dict[Partition, tuple[str, int]] | None] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
         self._is_reading = False
-        self._refused: set[str] = set()
-        """The topics that Warren may not read, each logged once."""
 
     def verify(self, partitions: Sequence[Partition], layout: PartitionLayout, heads: Ints) -> None:
         """Begin to read the tails of these partitions; ignored while others are being read."""
@@ -126,17 +107,11 @@ class Tails:
         self._requests.put(None)
 
     def _read_forever(self) -> None:
-        consumer: Consumer | None = None
-        options: dict[str, Any] = {}
         while (request := self._requests.get()) is not None:
             try:
-                if (newest := to_librdkafka(self._connection)) != options or consumer is None:
-                    consumer, options = Consumer({**_SETTINGS, **newest}), newest
                 for batch in batches(list(request), _BATCH_SIZE):
                     heads = {partition: request[partition][1] for partition in batch}
-                    tails, refused = read_tails(consumer, heads, time.monotonic() + _BATCH_TIMEOUT_S)
-                    self._add(tails, request)
-                    self._log_refused(refused)
+                    self._add(read_tails(self._partitions, heads, time.monotonic() + _BATCH_TIMEOUT_S), request)
             except Exception as error:  # noqa: BLE001 - a tail that cannot be read counts as data
                 _log.warning("tails of %d partitions could not be read: %s", len(request), error)
                 self._add({p: Tail(head, head, is_read=False) for p, (_, head) in request.items()}, request)
@@ -151,56 +126,24 @@ class Tails:
             for partition in list(islice(self._verified, max(len(self._verified) - _MAX_VERIFIED, 0))):
                 del self._verified[partition]
 
-    def _log_refused(self, topics: set[str]) -> None:
-        if new := topics - self._refused:
-            self._refused |= new
-            sentence = missing_right("Read", sorted(new))
-            _log.warning("%s: %s; until then markers of transactions at its end count as lag", self._cluster, sentence)
 
-
-def read_tails(
-    consumer: Consumer, heads: Mapping[Partition, int], deadline: float
-) -> tuple[dict[Partition, Tail], set[str]]:
-    """The tail of each partition up to its head, and the topics that may not be read.
-
-    A tail that cannot be read counts as data.
-    """
+def read_tails(reader: PartitionReader, heads: Mapping[Partition, int], deadline: float) -> dict[Partition, Tail]:
+    """The tail of each partition up to its head; one that cannot be read counts as data."""
     starts = {partition: max(head - SHORT_LAG, 0) for partition, head in heads.items()}
     ends = dict(starts)
-    unread = set(heads)
     held: set[Partition] = set()
-    refused: set[str] = set()
-    consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
-    try:
-        while unread and (left_s := deadline - time.monotonic()) > 0:
-            message = consumer.poll(min(left_s, 1.0))
-            if message is None:
-                continue
-            partition = message.topic() or "", _or_unknown(message.partition())
-            offset = _or_unknown(message.offset())
-            if partition not in unread:
-                continue
-            error = message.error()
-            if error is None:
-                ends[partition] = offset + 1
-            elif error.code() != KafkaError._PARTITION_EOF or offset < heads[partition]:
-                # An error, or the start of an open transaction: its messages may become data.
-                held.add(partition)
-                if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    refused.add(partition[0])
-            if error is not None or ends[partition] >= heads[partition]:
-                unread.discard(partition)
-                consumer.incremental_unassign([TopicPartition(*partition)])
-    finally:
-        with contextlib.suppress(KafkaException):
-            consumer.unassign()
-    held |= unread
-    tails = {
+
+    def take(partition: Partition, message: Message) -> bool:
+        error, offset = message.error(), or_unknown(message.offset())
+        if error is None:
+            ends[partition] = offset + 1
+        elif error.code() != KafkaError._PARTITION_EOF or offset < heads[partition]:
+            # An error, or the start of an open transaction: its messages may become data.
+            held.add(partition)
+        return ends[partition] >= heads[partition]
+
+    held |= reader.read(starts, deadline, take)
+    return {
         partition: Tail(head, head if partition in held else min(ends[partition], head), partition not in held)
         for partition, head in heads.items()
     }
-    return tails, refused
-
-
-def _or_unknown(value: int | None) -> int:
-    return UNKNOWN if value is None else value

@@ -53,6 +53,7 @@ class Leadership:
         self._failures = 0
         self._is_following = True
         self._state = ("", "")
+        self._noticed: tuple[object, ...] = ()
         self._since_ms = self._reported_ms = 0
         self._open()
         self._report("standby", STARTED)
@@ -184,16 +185,18 @@ class Leadership:
         """Store the leadership state where the API reads it, when it changes and every `REPORT_MS`."""
         now_ms = time.time_ns() // 1_000_000
         is_new = (state, why) != self._state
-        if not is_new and 0 <= now_ms - self._reported_ms < REPORT_MS:
+        strangers = self._lock.strangers if self._lock else 0
+        noticed = strangers, *self._incidents.rejects.items()
+        if not is_new and noticed == self._noticed and 0 <= now_ms - self._reported_ms < REPORT_MS:
             return
         self._since_ms = now_ms if is_new else self._since_ms
         if is_new and state == "away":
             log.error("this Warren cannot notify: %s; trying again", why)
         elif is_new and why == ANOTHER_NOTIFIES:
             log.info("another Warren notifies; this one is on standby")
-        self._state, self._reported_ms = (state, why), now_ms
+        self._state, self._noticed, self._reported_ms = (state, why), noticed, now_ms
         with contextlib.suppress(StoreError, Fenced):
-            self._incidents.set_leadership(state, self._since_ms, why, now_ms)
+            self._incidents.set_leadership(state, self._since_ms, why, now_ms, strangers)
 
     def close(self) -> None:
         """Stop, and let another Warren take over."""

@@ -19,6 +19,7 @@ from warren.config.notifiers import ZooKeeper
 from warren.config.security import Tls
 from warren.kafka.client_errors import explain
 from warren.kafka.options import to_librdkafka
+from warren.notify.lock_members import LOCK_CLIENT_ID, LockMembers
 from warren.sources.zookeeper.session import new_client
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class Lock(ABC):
 
     def __init__(self, on_change: Callable[[], None], error: str) -> None:
         self.error = error
-        """Why nobody knows who holds the lock; empty while that is known."""
+        """Why nobody knows who holds the lock, or that no Warren does; empty while a Warren holds it."""
         self._on_change = on_change
         self._is_closed = False
         self._is_decided = False
@@ -48,6 +49,11 @@ class Lock(ABC):
     def is_starting(self) -> bool:
         """Whether it is not known yet, in the first moments, who holds the lock."""
         return not self._is_decided and time.monotonic() - self._began < FIRST_ANSWER_S
+
+    @property
+    def strangers(self) -> int:
+        """How many clients compete for the lock that are not Warrens, as far as that can be known."""
+        return 0
 
     @abstractmethod
     def is_held(self) -> bool:
@@ -160,8 +166,10 @@ class KafkaLock(Lock):
         self._create_topic = create_topic
         self._connection = connection
         self._is_assigned = False
+        self._members = LockMembers(group)
         self._settings = {
             "group.id": group,
+            "client.id": LOCK_CLIENT_ID,
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": session_timeout_s * 1000,
             "heartbeat.interval.ms": session_timeout_s * 1000 // 4,
@@ -176,12 +184,18 @@ class KafkaLock(Lock):
         """Whether the partition is assigned to this Warren."""
         return self._is_assigned
 
+    @property
+    def strangers(self) -> int:
+        """How many members of the group are not Warrens."""
+        return len(self._members.strangers)
+
     def _compete(self) -> None:
         self._explanation = None
         self._create_topic()
         # A new client each time, with the options of now: a password may have changed.
         options = to_librdkafka(self._connection)
         consumer = Consumer({**options, **self._settings, "error_cb": self._client_error})
+        self._members.connect(options)
         try:
             consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
             while not self._is_closed:
@@ -190,15 +204,17 @@ class KafkaLock(Lock):
             consumer.close()
 
     def _poll(self, consumer: Consumer) -> None:
+        if self._members.check() and not self._is_assigned:
+            self._set(error=self._members.holder)
         message = consumer.poll(0.5)
         error = None if message is None else message.error()
         if error is not None and not self._is_assigned:
             # The topic may have been deleted: it is created again.
             raise KafkaException(error)
-        if self.error and not self._is_assigned:
+        if self.error and self.error != self._members.holder and not self._is_assigned:
             # Kafka's client reports when all brokers are down, but not when one is back.
             consumer.list_topics(self._topic, timeout=5.0)
-            self._set()
+            self._set(error=self._members.holder)
 
     def _assigned(self, consumer: Consumer, added: list[TopicPartition]) -> None:
         consumer.incremental_assign(added)
@@ -216,7 +232,10 @@ class KafkaLock(Lock):
             self._set(error=self._explanation or f"the brokers at {brokers} cannot be reached")
 
     def _failed(self, error: Exception) -> None:
-        self._set(error=f"the lock could not be taken: {self._explanation or error}")
+        # A client with another strategy of assignment keeps all others out of the group.
+        self._members.check()
+        cause = self._explanation or self._members.holder or error
+        self._set(error=f"the lock could not be taken: {cause}")
 
     def _set(self, *, is_assigned: bool = False, error: str = "") -> None:
         is_new = is_assigned and not self._is_assigned

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,8 +26,9 @@ from warren.notify.senders.http import HttpSender
 from warren.notify.senders.sender import Sender
 from warren.notify.senders.slack import SlackSender
 from warren.notify.templates.go import GoTemplate
-from warren.notify.templates.render import MessageTemplates, Template, inline_template, read_templates
+from warren.notify.templates.render import MessageTemplates, read_templates, url_template
 from warren.notify.templates.sample import sample_notification, sample_storm
+from warren.notify.templates.url import NameInServerError, UrlTemplate
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +103,8 @@ def _events(notifier: Notifier) -> list[Event]:
 def check_templates(config: Config, findings: Findings) -> None:
     """Parse all templates and URLs of a configuration and render samples: what cannot be parsed is a mistake.
 
-    What fails on a sample is a warning, as it may work with real incidents and has a fallback if it does not.
+    What fails on a sample is a warning, as it may work with real incidents and has a fallback if it does not. A URL
+    whose server would be chosen by a name is a mistake.
     """
     for notifier in config.notifiers.values():
         name = f"notifier.{notifier.name}"
@@ -110,24 +113,32 @@ def check_templates(config: Config, findings: Findings) -> None:
         except (WarrenError, TemplateError, UnicodeDecodeError) as error:
             findings.mistakes.append(f"{name}: {error}")
             continue
-        for template in (templates.template_open, templates.template_close, *urls):
+        for template in (templates.template_open, templates.template_close, *(url.template for url in urls)):
             if isinstance(template, GoTemplate) and template.has_old_id:
                 findings.notes.append(f"{name}: template {template.template.name} has .Id, which is read as .ID")
         # Most templates fail on all samples alike.
-        findings.warnings += dict.fromkeys(f"{name}: {failure}" for failure in _failures(notifier, templates, urls))
+        for failure in dict.fromkeys(_failures(notifier, templates, urls)):
+            (findings.mistakes if failure.is_mistake else findings.warnings).append(f"{name}: {failure.message}")
 
 
-def _parse_templates(notifier: Notifier, external_url: str | None) -> tuple[MessageTemplates, list[Template]]:
+def _parse_templates(notifier: Notifier, external_url: str | None) -> tuple[MessageTemplates, list[UrlTemplate]]:
     """The templates of a notifier's messages and of its URLs."""
     if notifier.class_name == "apprise":
         read_service(notifier)
     # Only the URLs of class http are templates.
     keys = ("url_open", "url_close") if notifier.class_name == "http" else ()
-    urls = [inline_template(url, notifier, key) for key in keys if (url := getattr(notifier, key))]
+    urls = [url_template(url, notifier, key) for key in keys if (url := getattr(notifier, key))]
     return read_templates(notifier, external_url), urls
 
 
-def _failures(notifier: Notifier, templates: MessageTemplates, urls: Sequence[Template]) -> Iterator[str]:
+class _TemplateFailure(NamedTuple):
+    message: str
+    is_mistake: bool
+
+
+def _failures(
+    notifier: Notifier, templates: MessageTemplates, urls: Sequence[UrlTemplate]
+) -> Iterator[_TemplateFailure]:
     """How each template that fails on a sample fails, and what happens if it fails on an incident."""
     samples = [sample_notification, sample_storm] if notifier.storm_from else [sample_notification]
     renders: list[tuple[Callable[[Notification], object], str]] = [
@@ -138,8 +149,10 @@ def _failures(notifier: Notifier, templates: MessageTemplates, urls: Sequence[Te
         for render, fallback in renders:
             try:
                 render(notification)
+            except NameInServerError as error:
+                yield _TemplateFailure(str(error), is_mistake=True)
             except TemplateError as error:
-                yield f"{error}; if that happens on an incident, {fallback}"
+                yield _TemplateFailure(f"{error}; if that happens on an incident, {fallback}", is_mistake=False)
 
 
 def refuse_bad_templates(config: Config) -> None:

@@ -124,6 +124,7 @@ def _describe(status: GroupStatus) -> str:
         TimeLag(
             status.seconds_behind,
             status.seconds_behind_method,
+            status.oldest_unread_age_seconds,
             status.catch_up_seconds,
             status.catch_up_seconds_at_most,
             status.is_falling_behind,

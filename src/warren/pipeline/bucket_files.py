@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from warren.domain.arrays import Codes, Ints, to_array
 from warren.domain.windows import COLUMNS, UNKNOWN, Windows, empty, is_filled
-from warren.pipeline.head_history import load_head_history
+from warren.pipeline.head_samples import load_head_history
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import TABLES, TableKind
 from warren.pipeline.working_bucket import BucketInputs, Names, Rows, WorkingBucket, new_rows
@@ -22,8 +22,8 @@ ENCODING = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in WINDOW_COL
 
 _PLAIN = ("partition", "status", "reason", "since_ms", "complete", "current_lag", "committed_offset", "head",
           "head_ms", "log_start", "offsets_log", "trend_floor", "unread_offset", "unread_since_ms", "unread_error_ms",
-          "behind_method", "seconds_behind", "rates_since_ms", *RATES, "catch_up_low_s", "catch_up_high_s",
-          "retention_left_s", "lost")  # fmt: skip
+          "behind_method", "seconds_behind", "unread_record_ms", "oldest_unread_age_s", "rates_since_ms", *RATES,
+          "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost")  # fmt: skip
 """The columns that files hold as they are in memory."""
 
 

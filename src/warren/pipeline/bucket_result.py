@@ -1,6 +1,6 @@
 """What the task of a bucket sends back to the driver: a few counts, however many groups the bucket has."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from warren.domain.arrays import Ints, to_array, to_bools, to_ints
 from warren.domain.status import Status
-from warren.kafka.samples import UnreadOffset
+from warren.kafka.samples import Partition, SampleQuestions, UnreadOffset
 from warren.pipeline.judge_partitions import Tail, tails_to_verify
 from warren.pipeline.record_times import Unread, times_to_look_up
+from warren.pipeline.topic_configs import LaggingTopic, topics_to_describe
 from warren.pipeline.working_bucket import BucketInputs, WorkingBucket
 from warren.snapshot.manifest import Bucket, File
 
@@ -48,6 +49,7 @@ class BucketResult(msgspec.Struct, frozen=True):
     rejects: tuple[Rejected, ...] = ()
     tails_to_verify: tuple[Tail, ...] = ()
     times_to_look_up: tuple[Unread, ...] = ()
+    topics_to_describe: tuple[LaggingTopic, ...] = ()
     renewed_deletions: tuple[str, ...] = ()
     """The ids of deletions whose groups have committed again."""
     unlisted_groups: tuple[tuple[str, str], ...] = ()
@@ -66,12 +68,34 @@ def decode_result(data: bytes) -> BucketResult:
     return msgspec.msgpack.decode(data, type=BucketResult)
 
 
-def unread_offsets(results: Iterable[BucketResult]) -> dict[str, list[UnreadOffset]]:
-    """By cluster, the offsets of first unread messages of which only a bound in time is known."""
-    offsets: dict[str, list[UnreadOffset]] = {}
-    for cluster, topic, partition, offset in (unread for result in results for unread in result.times_to_look_up):
-        offsets.setdefault(cluster, []).append((topic, partition, offset))
+def unread_offsets(results: Iterable[BucketResult]) -> dict[str, tuple[list[UnreadOffset], list[UnreadOffset]]]:
+    """By cluster, the offsets of first unread messages whose times are asked for, and those of them that are read."""
+    offsets: dict[str, tuple[list[UnreadOffset], list[UnreadOffset]]] = {}
+    every = (unread for result in results for unread in result.times_to_look_up)
+    for cluster, topic, partition, offset, is_read in every:
+        asked, to_read = offsets.setdefault(cluster, ([], []))
+        asked.append((topic, partition, offset))
+        to_read += asked[-1:] if is_read else ()
     return offsets
+
+
+def sample_questions(
+    clusters: Iterable[str], results: Sequence[BucketResult], missing: Mapping[str, Sequence[str]]
+) -> dict[str, SampleQuestions]:
+    """By cluster, what its next sample is to find out; `missing` are the topics that the last one lacked."""
+    tails: dict[str, dict[Partition, None]] = {name: {} for name in clusters}
+    for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
+        tails[cluster][topic, partition] = None
+    # Several buckets may name the same topic.
+    lagging: dict[str, dict[str, None]] = {name: {} for name in tails}
+    for cluster, topic in (lagging for result in results for lagging in result.topics_to_describe):
+        lagging[cluster][topic] = None
+    unread = unread_offsets(results)
+    questions = {}
+    for name, unverified in tails.items():
+        asked, to_read = unread.get(name, ((), ()))
+        questions[name] = SampleQuestions(list(unverified), missing.get(name, ()), asked, to_read, list(lagging[name]))
+    return questions
 
 
 def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> BucketResult:
@@ -82,6 +106,7 @@ def to_result(files: Bucket, bucket: WorkingBucket, inputs: BucketInputs) -> Buc
         msgspec.convert(tuple(inputs.rejects.to_pylist()), tuple[Rejected, ...]),
         tails_to_verify(bucket, inputs.plan),
         times_to_look_up(bucket, inputs.plan),
+        topics_to_describe(bucket, inputs.plan),
         bucket.renewed_deletions,
         bucket.unlisted_groups,
     )

@@ -111,11 +111,11 @@ class ClusterReads:
         return errors
 
     def _wait(self) -> None:
-        ended = [name for name in self._readings if self._has_ended(name, 0.0)]
-        awaited = [name for name in self._readings if name not in self.slow]
+        clusters = list(self._readings)
+        ended = [name for name in clusters if self._has_ended(name, 0.0)]
         # If there is nothing to publish otherwise, slow clusters are waited for too.
-        awaited = awaited or ([] if ended else list(self._readings))
-        wait_for_most(awaited, self._has_ended, lambda name: self._readings[name].error is not None, self._clock)
+        if not ended or not self.slow.issuperset(clusters):
+            wait_for_most(clusters, self._has_ended, self._has_failed, self.slow, self._clock)
         for name in self._readings:
             self._has_ended(name, 0.0)
 
@@ -126,6 +126,9 @@ class ClusterReads:
 
     def _has_ended(self, name: str, timeout_s: float) -> bool:
         return self._readings[name].has_ended(timeout_s)
+
+    def _has_failed(self, name: str) -> bool:
+        return self._readings[name].error is not None
 
     def drop(self, clusters: Iterable[str] | None = None) -> None:
         """Forget what was read of some clusters, or of all; what is not published is read again."""

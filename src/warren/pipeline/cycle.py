@@ -9,8 +9,8 @@ from msgspec import structs
 
 from warren.clock import ClockReading, read_clock
 from warren.config import Config
-from warren.kafka.samples import ClusterSample, Partition, SampleQuestions
-from warren.pipeline.bucket_result import BucketResult, unread_offsets
+from warren.kafka.samples import ClusterSample, SampleQuestions
+from warren.pipeline.bucket_result import BucketResult, sample_questions
 from warren.pipeline.clock_steps import clock_step, moved, with_wall_times
 from warren.pipeline.cluster_errors import log_cluster_errors
 from warren.pipeline.cluster_reads import ClusterReads
@@ -264,7 +264,8 @@ class Cycles:
 
     def _start_reads(self, before: Manifest, samples: Mapping[str, ClusterSample], now: ClockReading) -> None:
         """Plan what to read of some clusters, and start to."""
-        reads = self._planner.reads(before, with_wall_times(samples, now.offset_ms), now.wall_ms)
+        by_wall_clock = with_wall_times(samples, now.offset_ms)
+        reads = self._planner.reads(before, by_wall_clock, now.wall_ms)
         reads = admit(reads, self._config.pipeline.max_records)
         # Those that were late get the first tasks: then only clusters that are slow themselves are late again.
         reads.sort(key=lambda read: read.cluster not in self._reads.slow)
@@ -272,9 +273,9 @@ class Cycles:
             log.warning("%s", warning)
         named = tuple(PlannedCluster(name, is_judged=False) for name in self._planner.names)
         plan = self._planner.plan(before, now.wall_ms, named, reads, (), self._slots)
-        unseeded = [name for name in samples if self._planner.needs_seeds(before, name)]
-        seeds = {name: answer for name in unseeded if (answer := self._seed_lists.start(name))}
-        self._reads.start(self._engine, samples, reads, plan, seeds, self._past_heads.start(before, samples))
+        seeds = {n: s for n in samples if self._planner.needs_seeds(before, n) and (s := self._seed_lists.start(n))}
+        past_heads = self._past_heads.start(before, by_wall_clock, self._planner.max_gap_ms)
+        self._reads.start(self._engine, samples, reads, plan, seeds, past_heads)
 
     def _publish(
         self, before: Manifest, manifest: Manifest, results: Sequence[BucketResult], listed: Mapping[str, pa.Table]
@@ -287,11 +288,7 @@ class Cycles:
         log_cluster_errors(before, manifest)
         self._head_files.published()
         self._log_rejects(results)
-        tails: dict[str, dict[Partition, None]] = {name: {} for name in self._planner.names}
-        for cluster, topic, partition in (tail for result in results for tail in result.tails_to_verify):
-            tails[cluster][topic, partition] = None
-        missing, unread = self._head_files.missing_topics(), unread_offsets(results)
-        self._ask({n: SampleQuestions(list(tails[n]), missing.get(n, ()), unread.get(n, ())) for n in tails})
+        self._ask(sample_questions(self._planner.names, results, self._head_files.missing_topics()))
 
     def _log_rejects(self, results: Sequence[BucketResult]) -> None:
         for reject in (reject for result in results for reject in result.rejects):

@@ -10,6 +10,10 @@ from warren.pipeline.planner import Planner
 from warren.snapshot.manifest import Manifest
 from warren.snapshot.requests import PipelineRequest
 
+MAX_REMEMBERED = 1_000
+MAX_REMEMBERED_CHARS = 1_000_000
+"""How many deletions, and how much of names, are remembered after all commits from before them were read."""
+
 
 def deletions_in_cycle(
     before: Manifest, requested: Sequence[PipelineRequest], clusters: Collection[str], now_ms: int
@@ -36,6 +40,7 @@ def deletions_after_cycle(
     """
     taken_up = {deletion.id for deletion in before.requests}
     expired_ms = after.now_ms - planner.config.storage.expire_group * 1000
+    expired_ms = max(expired_ms, _remembered_from_ms(after.requests))
     return tuple(
         deletion
         for deletion in after.requests
@@ -43,6 +48,17 @@ def deletions_after_cycle(
         or not is_read_past(planner, after, deletion)
         or (deletion.id not in renewed and deletion.asked_at_ms >= expired_ms)
     )
+
+
+def _remembered_from_ms(deletions: Sequence[PipelineRequest]) -> int:
+    """Since when deletions are remembered, so that they are not too many; 0 if all are."""
+    chars = 0
+    newest_first = sorted(deletions, key=lambda deletion: deletion.asked_at_ms, reverse=True)
+    for count, deletion in enumerate(newest_first, start=1):
+        chars += len(deletion.group) + len(deletion.topic or "")
+        if count > MAX_REMEMBERED or chars > MAX_REMEMBERED_CHARS:
+            return deletion.asked_at_ms + 1
+    return 0
 
 
 def is_read_past(planner: Planner, after: Manifest, deletion: PipelineRequest) -> bool:

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from warren.domain.arrays import to_ints
+from warren.domain.past_heads import AHEAD_MS, APPENDED_WITHIN_MS
 from warren.domain.windows import UNKNOWN
 from warren.kafka.past_heads import PastHeads
 from warren.kafka.samples import TOPIC_GRACE_MS, ClusterSample, Topic, missing_topics
 from warren.pipeline.topic_ids import TopicIds, is_another
 from warren.snapshot.manifest import File, HeadSample
-from warren.snapshot.schemas import HEADS, LAYOUT
+from warren.snapshot.schemas import HEADS, LAYOUT, PAST_HEADS
 from warren.snapshot.store import Store
 
 DENSE_MS = 180_000
@@ -23,10 +24,6 @@ HISTORY_MS = 86_400_000
 """Up to which age samples are kept at all."""
 MAX_GAP_SHARE = 0.05
 """How far apart the samples between may be, as a share of their age: so exactly is known when a head was passed."""
-
-
-RECORD_DELAY_MS = 2_000
-"""How much later than its timestamp says a record may have been appended, in a head of the past."""
 
 
 class HeadFiles:
@@ -101,7 +98,7 @@ class HeadFiles:
         return HeadSample(heads, layout, {name: sample.heads_at_ms for name, sample in samples.items()})
 
     def write_past(self, sequence: int, sample: ClusterSample, past: PastHeads) -> list[HeadSample]:
-        """Write the heads of the past of one cluster, oldest first, of the topics that its sample has."""
+        """Write the heads of one cluster from before its sample, oldest first, of the topics that the sample has."""
         ids = {topic.name: topic for topic in sample.topics}
         topics = tuple(ids.get(topic.name, topic) for topic in past.topics)
         if [topic.partitions for topic in topics] != [topic.partitions for topic in past.topics]:
@@ -109,11 +106,13 @@ class HeadFiles:
         stem = f"{sequence:012d}"
         layout = self._store.write_arrow("layouts", stem, _layout_of({sample.cluster: topics}))
         samples = []
-        for time_ms, heads in reversed(list(zip(past.times_ms, past.heads, strict=True))):
-            table = pa.table({"head": heads, "log_start": np.full(heads.size, UNKNOWN, np.int64)}, schema=HEADS)
-            file = self._store.write_arrow("heads", stem, table)
-            taken_ms = {sample.cluster: (time_ms, time_ms + RECORD_DELAY_MS)}
-            samples.append(HeadSample(file, layout, taken_ms, by_record_time=True))
+        for time_ms, heads, lowest in reversed(list(zip(past.times_ms, past.heads, past.lowest, strict=True))):
+            taken_ms = (time_ms - AHEAD_MS, time_ms + APPENDED_WITHIN_MS)
+            if taken_ms[1] < sample.heads_at_ms[0]:
+                unknown = np.full(heads.size, UNKNOWN, np.int64)
+                table = pa.table([heads, unknown, lowest], schema=PAST_HEADS)
+                file = self._store.write_arrow("heads", stem, table)
+                samples.append(HeadSample(file, layout, {sample.cluster: taken_ms}, by_record_time=True))
         return samples
 
     def published(self) -> None:

@@ -1,8 +1,6 @@
-"""Head history as the steps of a bucket use it: samples mapped into memory, and the head of each row in them."""
+"""Head history as the steps of a bucket use it: the head of each row in the samples."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,62 +9,22 @@ from numpy.typing import NDArray
 
 from warren.domain.arrays import Bools, Codes, Floats, Ints, to_array, to_ints
 from warren.domain.lag import lag_bounds
+from warren.domain.past_heads import AHEAD_MS
 from warren.domain.time_lag import TimeLagMethod, UnreadSince, passing_time, unknown_since
 from warren.domain.windows import UNKNOWN
-from warren.pipeline.plan import CyclePlan
-from warren.snapshot.store import Store
+from warren.pipeline.head_samples import HeadHistory, MappedSample
 
 MAX_SAMPLES_BACK = 5
 """How many samples back a head is searched when the newest has none; rows remember their head for longer."""
+
+MAX_PAST_GAP_MS = 60_000
+"""How far apart samples by record time may be. No sample is missing between them: they were asked for no more often."""
 
 _MIN_LOG_START_SPAN_MS = 600_000
 """How much history it takes to tell how fast log starts move: they move a segment at a time."""
 
 _SCANNED_SAMPLES = 3
 """How many of the newest samples are scanned for a passing before the rest is searched: most lags are short."""
-
-
-@dataclass(frozen=True, slots=True)
-class MappedSample:
-    """One head sample; `heads` has the columns `head` and `log_start`, `layout` says which rows a topic has."""
-
-    heads: pa.Table
-    layout: pa.Table
-    layout_path: str
-    taken_ms: Mapping[str, tuple[int, int]]
-    by_record_time: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HeadHistory:
-    """The head samples of a plan, oldest first."""
-
-    samples: Sequence[MappedSample]
-    clusters: Sequence[str]
-
-
-_mapped: dict[Path, pa.Table] = {}
-
-
-def load_head_history(store: Store, plan: CyclePlan) -> HeadHistory:
-    """Map the samples of a plan into memory; a Python worker keeps the mappings for its next bucket."""
-    paths = {store.path(file) for sample in plan.heads for file in (sample.heads, sample.layout)}
-    for path in _mapped.keys() - paths:
-        del _mapped[path]
-    for path in paths - _mapped.keys():
-        with pa.memory_map(str(path)) as source:
-            _mapped[path] = pa.ipc.open_file(source).read_all()
-    samples = [
-        MappedSample(
-            _mapped[store.path(sample.heads)],
-            _mapped[store.path(sample.layout)],
-            sample.layout.path,
-            sample.taken_ms,
-            sample.by_record_time,
-        )
-        for sample in plan.heads
-    ]
-    return HeadHistory(samples, [cluster.name for cluster in plan.clusters])
 
 
 class RowHeads:
@@ -81,6 +39,7 @@ class RowHeads:
         self._partition = partition
         self._index_by_layout: dict[str, Ints] = {}
         self._times: dict[str, tuple[list[int], Ints, Ints]] = {}
+        self._is_by_record_time = np.array([sample.by_record_time for sample in history.samples], dtype=np.bool_)
         pair = cluster.astype(np.int64) * (len(topics) + 1) + topic
         self._pairs, self._pair_of_row = np.unique(pair, return_inverse=True)
 
@@ -93,9 +52,12 @@ class RowHeads:
         return self._times[cluster]
 
     def at(self, sample: int, rows: Ints, column: str = "head") -> Ints:
-        """The heads (or log starts) of some rows in one sample; UNKNOWN where it has none."""
-        index = self._index(self._samples[sample])[rows]
-        values = to_ints(self._samples[sample].heads[column])
+        """The heads (or lowest heads, or log starts) of some rows in one sample; UNKNOWN where it has none.
+
+        Only samples by record time tell the lowest possible head from the highest.
+        """
+        index, table = self._index(self._samples[sample])[rows], self._samples[sample].heads
+        values = to_ints(table[column if column in table.column_names else "head"])
         if not values.size:
             return np.full(index.size, UNKNOWN, dtype=np.int64)
         return np.where(index >= 0, values[np.maximum(index, 0)], UNKNOWN)
@@ -156,12 +118,15 @@ class RowHeads:
         Heads only grow, so the lowest is the first one known, starting with the last sample before that time: where
         samples are missing (a cluster or Warren was down) the head may still have been what it was then.
         """
-        covering, started, _ = self.times(cluster)
-        first = max(int(np.searchsorted(started, since_ms, side="right")) - 1, 0)
-        is_complete = np.zeros(rows.size, dtype=np.bool_)
-        if covering and started[0] <= since_ms:
-            is_complete = self.at(covering[first], rows) != UNKNOWN
-        (lowest, _), (newest, _) = self._first_known(covering[first:], rows), self.newest(rows)
+        covering, _, ended = self.times(cluster)
+        first = max(int(np.searchsorted(ended, since_ms, side="right")) - 1, 0)
+        is_complete, before = np.zeros(rows.size, dtype=np.bool_), covering[first : first + 1]
+        if covering and ended[0] <= since_ms:
+            # Where the timestamps of records prove nothing, the last head that was sampled then counts.
+            before += [sample for sample in covering[first::-1] if not self._is_by_record_time[sample]][:1]
+            is_complete = self._first_known(before, rows, "lowest_head")[0] != UNKNOWN
+        lowest, _ = self._first_known([*before, *covering[first + 1 :]], rows, "lowest_head")
+        newest, _ = self.newest(rows)
         is_known = (lowest != UNKNOWN) & (newest != UNKNOWN)
         return np.where(is_known, np.minimum(lowest, newest), lowest), is_complete
 
@@ -181,19 +146,24 @@ class RowHeads:
         time_ms = np.minimum(time_ms, latest_ms)
         before = np.searchsorted(ended, time_ms - error_ms, side="right") - 1
         after = np.searchsorted(started, latest_ms, side="left")
-        before_head, after_head = np.full((2, rows.size), UNKNOWN, dtype=np.int64)
-        for index, heads in ((before, before_head), (after, after_head)):
-            for sample in np.unique(index[index >= 0]):
-                commits = np.flatnonzero(index == sample)
-                heads[commits] = self.at(covering[int(sample)], rows[commits])
-        before_ms = np.where(before >= 0, ended[np.maximum(before, 0)], 0)
-        after_head[started[after] - before_ms > max_gap_ms] = UNKNOWN
-        return lag_bounds(offset, time_ms, before_ms, before_head, started[after], after_head)
+        before_head, after_head = self._at_each(covering, before, rows), self._at_each(covering, after, rows)
+        is_past, lowest_head = self._is_by_record_time[covering], before_head.copy()
+        if (past := np.flatnonzero((before >= 0) & is_past[before])).size:
+            lowest_head[past] = self._at_each(covering, before[past], rows[past], "lowest_head")
+        # Heads by record time are told for a time, within which records are appended a little earlier or later.
+        before_ms = np.where(is_past, started + AHEAD_MS, ended)[before]
+        after_ms = np.where(is_past, started + AHEAD_MS, started)[after]
+        is_between_past = is_past[before] | is_past[after]
+        gap_ms = np.where(is_between_past, max(max_gap_ms, MAX_PAST_GAP_MS), max_gap_ms)
+        is_far = (before < 0) | (started[after] - ended[before] > gap_ms)
+        after_head[is_far] = UNKNOWN
+        return lag_bounds(offset, time_ms, before_ms, before_head, after_ms, after_head, lowest_head)
 
     def unread_since(self, rows: Ints, cluster: str, offset: Ints) -> UnreadSince:
         """When the head of each row passed an offset that it is beyond now.
 
-        Where it was beyond it in the oldest sample already, the time is that of the sample: AT_LEAST.
+        Where it was beyond it in the oldest sample already, the time is that of the sample: AT_LEAST. If older samples
+        lack the partition, the error is how much longer its log can have existed at most.
         """
         covering, started, ended = self.times(cluster)
         since = unknown_since(rows.size)
@@ -208,12 +178,20 @@ class RowHeads:
         between_ms = passing_time(offset, started[before], before_head, ended[after], after_head)
         since.since_ms = np.where(is_between, between_ms[0], np.where(is_before, ended[after], UNKNOWN))
         since.error_ms = np.where(is_between, between_ms[1], UNKNOWN)
-        by_record_time = np.array([self._samples[index].by_record_time for index in covering])[before]
-        since.method[is_between] = np.where(by_record_time, TimeLagMethod.RECORD_TIME, TimeLagMethod.HEAD_HISTORY)[
-            is_between
-        ]
+        since.error_ms[is_before] = self._age_beyond_ms(covering, after[is_before], rows[is_before], started, ended)
+        by_record_time = self._is_by_record_time[covering][before[is_between]]
+        since.method[is_between] = np.where(by_record_time, TimeLagMethod.RECORD_TIME, TimeLagMethod.HEAD_HISTORY)
         since.method[is_before] = TimeLagMethod.AT_LEAST
         return since
+
+    def _age_beyond_ms(self, covering: Sequence[int], first: Ints, rows: Ints, started: Ints, ended: Ints) -> Ints:
+        """How long each log can have existed before the first sample that has it; UNKNOWN if no sample lacks it."""
+        age_ms = np.full(rows.size, UNKNOWN, dtype=np.int64)
+        for position in np.unique(first[first > 0]).tolist():
+            own = np.flatnonzero(first == position)
+            is_missing = self._index(self._samples[covering[position - 1]])[rows[own]] < 0
+            age_ms[own[is_missing]] = ended[position] - started[position - 1]
+        return age_ms
 
     def _around_passing(self, covering: Sequence[int], rows: Ints, offset: Ints) -> tuple[Ints, Ints]:
         """The last sample in which the head of each row was known and not beyond an offset, and the first after it.
@@ -253,22 +231,23 @@ class RowHeads:
             pending = pending[~is_known | is_beyond]
         return pending
 
-    def _at_each(self, covering: Sequence[int], position: Ints, rows: Ints) -> Ints:
+    def _at_each(self, covering: Sequence[int], position: Ints, rows: Ints, column: str = "head") -> Ints:
         """The head of each row in a sample of its own, given by its position in `covering`; UNKNOWN for -1."""
         heads = np.full(rows.size, UNKNOWN, dtype=np.int64)
         for sample in np.unique(position[position >= 0]):
             own = np.flatnonzero(position == sample)
-            heads[own] = self.at(covering[int(sample)], rows[own])
+            heads[own] = self.at(covering[int(sample)], rows[own], column)
         return heads
 
     def log_start_rate(self, rows: Ints, cluster: str) -> Floats:
         """How many offsets per second the log start of each row has moved in all of the history; NaN if unknown."""
         covering, started, _ = self.times(cluster)
         rate = np.full(rows.size, np.nan)
-        if len(covering) > 1 and started[-1] - started[0] >= _MIN_LOG_START_SPAN_MS:
-            first, last = self.at(covering[0], rows, "log_start"), self.at(covering[-1], rows, "log_start")
+        sampled = np.flatnonzero(~self._is_by_record_time[covering])
+        if sampled.size > 1 and (span_ms := started[sampled[-1]] - started[sampled[0]]) >= _MIN_LOG_START_SPAN_MS:
+            first, last = (self.at(covering[sampled[index]], rows, "log_start") for index in (0, -1))
             is_known = (first != UNKNOWN) & (last != UNKNOWN) & (last >= first)
-            rate = np.where(is_known, (last - first) * 1000.0 / (started[-1] - started[0]), np.nan)
+            rate = np.where(is_known, (last - first) * 1000.0 / span_ms, np.nan)
         return rate
 
 

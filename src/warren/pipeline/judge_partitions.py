@@ -9,13 +9,13 @@ tells the whole way.
 import numpy as np
 import pyarrow as pa
 
-from warren.domain.arrays import Bools
+from warren.domain.arrays import Bools, Ints
 from warren.domain.lag import SHORT_LAG, current_lag
 from warren.domain.rules import Evidence, Reason, judge
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, take_rows
 from warren.pipeline.plan import CyclePlan
-from warren.pipeline.working_bucket import BucketInputs, WorkingBucket, search
+from warren.pipeline.working_bucket import BucketInputs, Rows, WorkingBucket, search
 
 MAX_REQUESTED = 100
 """How many tails one bucket requests per cycle."""
@@ -31,7 +31,7 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     bucket.unknown_since_ms = np.full(len(rows), UNKNOWN, dtype=np.int64)
     observed_ms = np.zeros(len(rows), dtype=np.int64)
     recent_head = np.full(len(rows), UNKNOWN, dtype=np.int64)
-    is_recent_complete = np.zeros(len(rows), dtype=np.bool_)
+    is_recent_complete, is_silent = np.zeros((2, len(rows)), dtype=np.bool_)
     heads = bucket.heads or inputs.row_heads(bucket)
     for index, cluster in enumerate(plan.clusters):
         own = bucket.rows_of(index)
@@ -45,6 +45,10 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         # A group that has committed once, lately, may be a new one: there is no telling how often it commits.
         is_new = (rows.windows.count[own] == 1) & (rows.windows.time_ms[own, -1] > recent_ms)
         is_recent_complete[own] = is_complete & ~is_new
+        is_silent[own] = is_complete & _is_silent(rows, own, recent_head[own], recent_ms)
+        if any(log.away_from_ms is not None for log in cluster.logs):
+            # Clients need time to reconnect.
+            is_silent[own] &= rows.reason[own] == Reason.SILENT
     is_judged &= bucket.unknown_since_ms == UNKNOWN
     judged = np.flatnonzero(is_judged)
     windows = rows.windows if judged.size == len(rows) else take_rows(rows.windows, judged)
@@ -55,6 +59,7 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
         is_recent_complete[judged],
         rows.trend_floor[judged],
         _is_tail_verified(bucket, plan)[judged],
+        is_silent[judged],
         plan.elapsed_ms,
     )
     verdicts = judge(windows, evidence, observed_ms[judged], plan.limits)
@@ -63,6 +68,7 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     bucket.unverified_rows = judged[waits]
     # Where nothing can be told now, a last verdict that was bad stands; one that was OK is OK still.
     stands = (waits | (verdicts.reason == Reason.TOO_LITTLE_KNOWN)) & (last_status != Status.OK)
+    stands &= (last_reason != Reason.SILENT) | (windows.count == 0)  # a group that commits is not silent any more
     verdicts.status[stands], verdicts.reason[stands] = last_status[stands], last_reason[stands]
 
     has_changed = (last_status != verdicts.status) | (last_reason == Reason.NOT_JUDGED)
@@ -71,6 +77,16 @@ def judge_partitions(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBuck
     rows.status[judged], rows.reason[judged] = verdicts.status, verdicts.reason
     rows.complete[judged], rows.trend_floor[judged] = verdicts.complete, verdicts.trend_floor
     return bucket
+
+
+def _is_silent(rows: Rows, own: Ints, recent_head: Ints, recent_ms: int) -> Bools:
+    """Whether rows of which only the offset that brokers hold is known were behind in all of the recent past."""
+    is_held = (rows.windows.count[own] == 0) & (rows.committed_offset[own] != UNKNOWN)
+    # Such a row has been watched since its first verdict, and was OK until it was silent for long enough.
+    is_watched = (rows.since_ms[own] <= recent_ms) | (rows.reason[own] == Reason.SILENT)
+    is_watched &= rows.reason[own] != Reason.NOT_JUDGED
+    is_silent: Bools = is_held & is_watched & (recent_head > rows.committed_offset[own])
+    return is_silent
 
 
 def _is_tail_verified(bucket: WorkingBucket, plan: CyclePlan) -> Bools:

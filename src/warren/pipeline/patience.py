@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 LEAST_GRACE_S = 1.0
 """How long the slower half of the clusters has at least, after the faster half is done."""
@@ -13,17 +13,19 @@ def wait_for_most(
     clusters: Sequence[str],
     is_done: Callable[[str, float], bool],
     has_failed: Callable[[str], bool],
+    not_awaited: Collection[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Wait until all clusters are done, or the slower half has had as long again as the faster half has taken.
 
     `is_done` says whether a cluster is done, at the latest after so many seconds. One that is done and `has_failed`
-    says nothing about how long the others may take.
+    says nothing about how long the others may take. Nobody waits for those that are `not_awaited`, unless all are.
     """
     began, deadline = clock(), math.inf
-    while open_ := [name for name in clusters if not is_done(name, 0.0)]:
+    awaited = [name for name in clusters if name not in not_awaited] or clusters
+    while open_ := [name for name in awaited if not is_done(name, 0.0)]:
         now = clock()
-        succeeded = [name for name in clusters if name not in open_ and not has_failed(name)]
+        succeeded = [name for name in clusters if is_done(name, 0.0) and not has_failed(name)]
         if deadline == math.inf and len(open_) <= len(succeeded):
             deadline = now + max(now - began, LEAST_GRACE_S)
         if now >= deadline:

@@ -10,7 +10,7 @@ from warren.domain.arrays import Bools, Codes, Ints
 from warren.domain.matching import GroupFilter, is_wanted
 from warren.domain.offsets_logs import OffsetsLog, OffsetsLogs
 from warren.domain.rules import Limits
-from warren.kafka.samples import RecordTime, VerifiedTail
+from warren.kafka.samples import TOPIC_CONFIGS, RecordTime, VerifiedTail
 from warren.snapshot.manifest import Bucket, HeadSample
 from warren.snapshot.requests import PipelineRequest
 
@@ -36,6 +36,10 @@ class PlannedCluster:
     filters: tuple[GroupFilter, ...] = (GroupFilter(),)
     has_new_filters: bool = False
     """Whether groups that are known already have to pass the filters again."""
+    topic_refresh_ms: int = 60_000
+    """How old its list of topics may be."""
+    read_records: tuple[str, ...] = ()
+    """Globs of the topics whose first unread records are read."""
     listed_at_ms: int | None = None
     """When its brokers listed the groups that they know; None if they did not for this cycle."""
     zookeeper_logs: tuple[int, ...] = ()
@@ -44,6 +48,8 @@ class PlannedCluster:
     """Those of them of which this cycle has a list of all partitions."""
     record_times: tuple[RecordTime, ...] = ()
     """When the records at some offsets were made."""
+    topic_configs: pa.Table = field(default_factory=TOPIC_CONFIGS.empty_table)
+    """How some topics are configured."""
 
     @property
     def restarted_zookeeper_logs(self) -> tuple[int, ...]:

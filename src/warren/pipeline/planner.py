@@ -13,7 +13,7 @@ from warren.domain.matching import GroupFilter
 from warren.domain.offsets_logs import NO_LOG, OffsetsLog, offsets_log_id, zookeeper_log_id
 from warren.domain.rules import Limits
 from warren.domain.topic_ids import own_id
-from warren.kafka.samples import ClusterSample, Topic
+from warren.kafka.samples import TOPIC_CONFIGS, ClusterSample, Topic
 from warren.pipeline.head_files import changed_topics
 from warren.pipeline.next_manifest import skew_of, state_of
 from warren.pipeline.offset_ranges import TopicRead, plan_topic_read
@@ -117,8 +117,6 @@ class Planner:
             state, sample = state_of(before, name), answered.get(name)
             own = [read for read in reads if read.cluster == name]
             in_zookeeper = [read for read in sections if read.cluster == name]
-            every_s = max(self.config.clusters[name].offset_refresh, self.trigger_s)
-            recent_s = self.config.storage.intervals * every_s
             # The list of topics is older than the sample: later commits are to a topic of that name created since.
             deleted, recreated = changed_topics(topics[name], sample.topics) if sample else ((), ())
             deleted_topics = [(topic.name, sample.topics_at_ms if sample else 0) for topic in deleted]
@@ -128,11 +126,14 @@ class Planner:
                     name=name,
                     is_judged=sample is not None and not any(read.is_catching_up for read in own),
                     is_restarted=any(read.is_another_log for read in own),
-                    recent_ms=round(recent_s * 1000),
-                    max_gap_ms=round(MAX_GAP_TRIGGERS * every_s * 1000),
+                    recent_ms=self.config.storage.intervals * self._every_ms(name),
+                    max_gap_ms=self.max_gap_ms(name),
+                    topic_refresh_ms=self.config.clusters[name].topic_refresh * 1000,
+                    read_records=self.config.clusters[name].read_records,
                     deleted_topics=tuple(deleted_topics),
                     verified_tails=sample.verified_tails if sample else (),
                     record_times=sample.record_times if sample else (),
+                    topic_configs=sample.topic_configs if sample else TOPIC_CONFIGS.empty_table(),
                     logs=(
                         *(log for read in own for log in to_logs(read, state, now_ms)),
                         *(read.to_log(now_ms) for read in in_zookeeper),
@@ -144,6 +145,14 @@ class Planner:
                 )
             )
         return tuple(planned)
+
+    def _every_ms(self, cluster: str) -> int:
+        """How often a cluster is sampled."""
+        return round(max(self.config.clusters[cluster].offset_refresh, self.trigger_s) * 1000)
+
+    def max_gap_ms(self, cluster: str) -> int:
+        """How far apart two samples of a cluster may be for the head between them to be known."""
+        return MAX_GAP_TRIGGERS * self._every_ms(cluster)
 
     def filters_of(self, cluster: str) -> tuple[GroupFilter, ...]:
         """The filters of the consumer sections of a cluster, of which a group has to pass one."""

@@ -41,7 +41,7 @@ def roll_up_groups(bucket: WorkingBucket, inputs: BucketInputs) -> WorkingBucket
         "totallag": np.add.reduceat(lag, first),
         "maxlag": maxlag,
         "maxlag_row": _first_row(lag == maxlag[group], group, first),
-        "worst_row": _worst_row(rows.status, worst, lag, group, first),
+        "worst_row": _worst_row(rows, worst, group, first),
         "first_row": first,
         "partitions": size.astype(np.int32),
         "newest_commit_ms": np.maximum.reduceat(end_ms, first),
@@ -64,11 +64,13 @@ def _first_row(holds: Bools, group: Ints, first: Ints) -> Ints:
     return rows[index] if index.size == first.size else first
 
 
-def _worst_row(status: SmallInts, worst: SmallInts, lag: Ints, group: Ints, first: Ints) -> Ints:
-    """Of each group the partition with the worst status, and among those the one with the largest lag."""
-    is_worst = status == worst[group]
-    lag_of_worst = np.where(is_worst, lag, UNKNOWN)
-    return _first_row(is_worst & (lag_of_worst == np.maximum.reduceat(lag_of_worst, first)[group]), group, first)
+def _worst_row(rows: Rows, worst: SmallInts, group: Ints, first: Ints) -> Ints:
+    """Of each group the partition with the worst status; among those the furthest behind, in time and then in lag."""
+    is_worst = rows.status == worst[group]
+    for values in (rows.seconds_behind, rows.current_lag):
+        of_worst = np.where(is_worst, values, UNKNOWN - 1)
+        is_worst = is_worst & (of_worst == np.maximum.reduceat(of_worst, first)[group])
+    return _first_row(is_worst, group, first)
 
 
 def _time_lag(rows: Rows, group: Ints, first: Ints) -> dict[str, object]:
@@ -78,7 +80,8 @@ def _time_lag(rows: Rows, group: Ints, first: Ints) -> dict[str, object]:
     method = rows.behind_method[row]
     is_partly_known = np.logical_or.reduceat((rows.behind_method == TimeLagMethod.UNKNOWN), first) & (behind > 0)
     method = np.where(is_partly_known, TimeLagMethod.AT_LEAST, method).astype(np.int8)
-    return {"seconds_behind": behind, "behind_method": method, "behind_row": row}
+    age = np.maximum.reduceat(rows.oldest_unread_age_s, first)
+    return {"seconds_behind": behind, "behind_method": method, "behind_row": row, "oldest_unread_age_s": age}
 
 
 def _sum(values: NDArray[np.number], first: Ints) -> NDArray[np.number]:

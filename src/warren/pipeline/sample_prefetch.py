@@ -21,6 +21,7 @@ class _Request:
     start: float
     sample: Future[ClusterSample] = field(default_factory=Future)
     is_begun: bool = False
+    is_late: bool = False
     is_dropped: threading.Event = field(default_factory=threading.Event)
 
 
@@ -34,7 +35,8 @@ class SamplePrefetch:
         self._lock = threading.Lock()
         self._took_s: dict[str, float] = {}
         self._requests: dict[str, _Request] = {}
-        self._late: set[str] = set()
+        self._unreliable: set[str] = set()
+        """The clusters whose last sample was late or failed: nobody waits for them until one is there in time."""
 
     def prepare(self, due: float) -> None:
         """Start to sample in time to be done when the monotonic clock shows `due`; a sample that was begun stays."""
@@ -49,23 +51,28 @@ class SamplePrefetch:
         """The samples that were prepared, or new ones; a cluster that takes much longer than the others is late."""
         self.prepare(0.0)
         clusters = self._clusters()
-        awaited = [cluster for cluster in clusters if cluster not in self._late]
-        wait_for_most(awaited or clusters, self._is_done, self._has_failed)
-        done = {cluster for cluster in clusters if self._is_done(cluster, 0.0)}
-        self._late = set(clusters) - done
-        return {
-            cluster: self._requests.pop(cluster).sample.result()
-            if cluster in done
-            else ClusterSample(cluster, is_late=True)
-            for cluster in clusters
+        wait_for_most(clusters, self._is_done, self._has_failed, self._unreliable)
+        samples = {cluster: self._taken(self._requests[cluster]) for cluster in clusters}
+        is_timely = {
+            cluster: sample.is_answer and not self._requests[cluster].is_late for cluster, sample in samples.items()
         }
+        self._unreliable = {cluster for cluster in clusters if not is_timely[cluster]}
+        self._requests = {cluster: request for cluster, request in self._requests.items() if samples[cluster].is_late}
+        return samples
+
+    def _taken(self, request: _Request) -> ClusterSample:
+        """The sample of a cluster, or that it is late."""
+        if self._is_done(request.cluster, 0.0):
+            return request.sample.result()
+        request.is_late = True
+        return ClusterSample(request.cluster, is_late=True)
 
     def discard(self) -> None:
         """Forget what was prepared; sampling under way is awaited."""
         self._drop_unstarted()
         concurrent.futures.wait([request.sample for request in self._requests.values()])
         self._requests.clear()
-        self._late.clear()
+        self._unreliable.clear()
 
     def close(self) -> None:
         """Stop waiting; sampling under way ends by its own timeout."""

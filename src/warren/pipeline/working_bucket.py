@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from warren.domain.arrays import Bools, Codes, Floats, Ints, SmallInts, to_bools, to_codes, to_ints
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN, Windows, concat, empty, is_filled, take_rows
-from warren.pipeline.head_history import HeadHistory, RowHeads
+from warren.pipeline.head_history import RowHeads
+from warren.pipeline.head_samples import HeadHistory
 from warren.pipeline.plan import CyclePlan
 from warren.pipeline.schemas import LISTED, LISTED_PARTITIONS
 from warren.snapshot.schemas import GROUPS, RATES
@@ -86,6 +87,8 @@ class Rows:
     unread_error_ms: Ints
     behind_method: SmallInts
     seconds_behind: Floats
+    unread_record_ms: Ints
+    oldest_unread_age_s: Floats
     rates_since_ms: Ints
     produced_1m: Rates
     produced_10m: Rates
@@ -123,7 +126,8 @@ _NEW: dict[str, tuple[type[np.generic], int]] = {
     "trend_floor": (np.float64, UNKNOWN),
     **dict.fromkeys(("unread_offset", "unread_since_ms", "unread_error_ms", "rates_since_ms"), (np.int64, UNKNOWN)),
     "behind_method": (np.int8, UNKNOWN),
-    "seconds_behind": (np.float64, UNKNOWN),
+    "unread_record_ms": (np.int64, UNKNOWN),
+    **dict.fromkeys(("seconds_behind", "oldest_unread_age_s"), (np.float64, UNKNOWN)),
     **dict.fromkeys(RATES, (np.float32, UNKNOWN)),
     **dict.fromkeys(("catch_up_low_s", "catch_up_high_s", "retention_left_s"), (np.float32, UNKNOWN)),
     "lost": (np.int64, 0),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
 from warren.config.sinks import InfluxSink
-from warren.delivery.http_client import HttpClient
+from warren.delivery.http_client import HttpClient, without_credentials
 from warren.errors import BusyError, RefusedError
 from warren.sinks.encode import line_protocol
 from warren.sinks.points import Points
@@ -49,7 +49,7 @@ class InfluxWriter:
         answer = self._client.send("POST", path, request, headers, query=query, accepted={HTTPStatus.NOT_FOUND})
         if not answer.is_success:
             self._has_database = sink.skip_database_creation or sink.is_v2
-            raise BusyError(f"the server answered 404: {answer.text[:200]}")
+            raise BusyError(f"the server answered 404: {without_credentials(answer.text[:200])}")
         return None
 
     def _create_database(self) -> None:

@@ -10,6 +10,7 @@ from warren.snapshot.time_lag import known_values
 
 _FORECASTS = {
     "seconds_behind": "seconds_behind",
+    "oldest_unread_age_seconds": "oldest_unread_age_s",
     "catch_up_seconds": "catch_up_low_s",
     "retention_left_seconds": "retention_left_s",
 }

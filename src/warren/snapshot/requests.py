@@ -10,8 +10,13 @@ from typing import Annotated, Any
 import msgspec
 
 from warren.durable import replace_file, sync
+from warren.errors import RequestError
 
 log = logging.getLogger(__name__)
+
+MAX_PENDING = 1_000
+MAX_PENDING_BYTES = 4 << 20
+"""How much may wait for the pipeline, which may not be running."""
 
 
 class RequestKind(StrEnum):
@@ -34,6 +39,11 @@ class PipelineRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str | None = None
     level: str = ""
 
+    @property
+    def subject(self) -> tuple[RequestKind, str, str, str | None]:
+        """What it is about: a later request for the same replaces it."""
+        return self.kind, self.cluster, self.group, self.topic
+
 
 class RequestQueue:
     """The requests of one data directory."""
@@ -43,13 +53,28 @@ class RequestQueue:
         self._logged: set[str] = set()
 
     def ask(self, kind: RequestKind, asked_at_ms: int, **values: Any) -> PipelineRequest:  # noqa: ANN401
-        """Write a request, durable when this returns; ValueError for a name that is not valid Unicode."""
+        """Write a request, durable when this returns, in place of an earlier one for the same.
+
+        ValueError for a name that is not valid Unicode, RequestError if too much waits already.
+        """
         request = PipelineRequest(uuid.uuid4().hex, kind, asked_at_ms, **values)
         data = msgspec.json.encode(request)
+        pending = self.pending()
+        earlier = [each for each in pending if each.subject == request.subject and kind is not RequestKind.RELOAD]
+        if not earlier:
+            self._check_size([*pending, request])
         self._folder.mkdir(parents=True, exist_ok=True)
         sync(self._folder.parent)
         replace_file(self._path(request.id), data)
+        # Only now: whatever happens between, one of them is there.
+        self.remove(each.id for each in earlier)
         return request
+
+    def _check_size(self, requests: list[PipelineRequest]) -> None:
+        size = sum(len(msgspec.json.encode(request)) for request in requests)
+        if len(requests) > MAX_PENDING or size > MAX_PENDING_BYTES:
+            message = "too many requests wait for the pipeline; try again after its next cycle"
+            raise RequestError(message, 503, (("Retry-After", "10"),))
 
     def pending(self) -> list[PipelineRequest]:
         """All requests, oldest first; a file that is not a request is logged once and left alone."""

@@ -40,6 +40,8 @@ PARTITIONS = pa.schema(
         ("unread_error_ms", pa.int64()),
         ("behind_method", pa.int8()),
         ("seconds_behind", pa.float64()),
+        ("unread_record_ms", pa.int64()),
+        ("oldest_unread_age_s", pa.float64()),
         ("rates_since_ms", pa.int64()),
         *((name, pa.float32()) for name in RATES),
         *((name, pa.float32()) for name in ("catch_up_low_s", "catch_up_high_s", "retention_left_s")),
@@ -53,6 +55,8 @@ PARTITIONS = pa.schema(
 `head_ms` is when the head was sampled; `offsets_log` numbers the offsets partition that its commits come from.
 `unread_since_ms` is since when the message at `unread_offset`, the first unread one, has been there, give or take
 `unread_error_ms`; `behind_method` says how that is known (`domain/time_lag.py`), and `seconds_behind` is what follows.
+With AT_LEAST, `unread_error_ms` is how much longer it can have been there at most.
+`unread_record_ms` is the timestamp of that message itself, and `oldest_unread_age_s` its age.
 `lost` messages were deleted before they were read.
 """
 
@@ -76,6 +80,7 @@ GROUPS = pa.schema(
         ("seconds_behind", pa.float64()),
         ("behind_method", pa.int8()),
         ("behind_row", pa.int64()),
+        ("oldest_unread_age_s", pa.float64()),
         *((name, pa.float32()) for name in RATES),
         *((name, pa.float32()) for name in ("catch_up_low_s", "catch_up_high_s", "retention_left_s")),
         ("lost", pa.int64()),
@@ -84,8 +89,8 @@ GROUPS = pa.schema(
 """One row per group, in the order of the partitions file of the same bucket; `*_row` are rows of that file.
 
 `seconds_behind` is the largest of its partitions, that of `behind_row`; with the method AT_LEAST there may be larger
-ones. Rates and `lost` are sums; `catch_up_*` are of the slowest partition, `retention_left_s` of the first that
-loses data.
+ones. `oldest_unread_age_s` is the largest that is known. Rates and `lost` are sums; `catch_up_*` are of the slowest
+partition, `retention_left_s` of the first that loses data.
 """
 
 LAYOUT = pa.schema(
@@ -101,3 +106,5 @@ LAYOUT = pa.schema(
 
 HEADS = pa.schema([("head", pa.int64()), ("log_start", pa.int64())])
 """One sample of all heads and log starts, in the order of its layout."""
+PAST_HEADS = HEADS.append(pa.field("lowest_head", pa.int64()))
+"""The same by the timestamps of records: `head` is the highest that a head can have been."""

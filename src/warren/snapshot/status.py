@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Meta, structs
 
-from warren.domain.arrays import Ints, SmallInts
+from warren.domain.arrays import Floats, Ints, SmallInts
 from warren.domain.status import Status
 from warren.domain.windows import UNKNOWN
 from warren.snapshot.manifest import Bucket, Manifest
@@ -24,6 +24,7 @@ from warren.snapshot.time_lag import (
     CatchUpSeconds,
     IsFallingBehind,
     LostMessages,
+    OldestUnreadAge,
     RetentionLeft,
     SecondsBehind,
     TimeLag,
@@ -41,7 +42,7 @@ MIN_PARTITIONS_PER_GROUP = 20
 _COLUMNS = [
     "topic", "partition", "owner", "client_id", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
-    "seconds_behind", "catch_up_low_s", "retention_left_s",
+    "seconds_behind", "oldest_unread_age_s", "catch_up_low_s", "retention_left_s",
 ]  # fmt: skip
 
 StatusName = Annotated[
@@ -76,6 +77,7 @@ class PartitionStatus(msgspec.Struct, frozen=True):
     current_lag: Annotated[int, Meta(description="Lag behind the newest head; 0 also if it is unknown")]
     complete: Complete
     seconds_behind: SecondsBehind = None
+    oldest_unread_age_seconds: OldestUnreadAge = None
     catch_up_seconds: CatchUpSeconds = None
     retention_left_seconds: RetentionLeft = None
 
@@ -93,6 +95,7 @@ class GroupStatus(msgspec.Struct, frozen=True):
     totallag: Annotated[int, Meta(description="Sum of the lags of all partitions")]
     seconds_behind: SecondsBehind = None
     seconds_behind_method: BehindMethod = METHOD_NAMES[0]
+    oldest_unread_age_seconds: OldestUnreadAge = None
     catch_up_seconds: CatchUpSeconds = None
     catch_up_seconds_at_most: CatchUpAtMost = None
     is_falling_behind: IsFallingBehind = False
@@ -130,8 +133,8 @@ def read_group_results(store: Store, manifest: Manifest, rows: Iterable[Row]) ->
 
 def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> dict[GroupName, GroupResult]:
     table = store.read_parquet(bucket.partitions, _COLUMNS)
-    status, lag = table["status"].to_numpy(), table["current_lag"].to_numpy()
-    bad = [_bad_partitions(status, lag, row["first_row"], row["partitions"]) for row in rows]
+    status, seconds, lag = (table[name].to_numpy() for name in ("status", "seconds_behind", "current_lag"))
+    bad = [_bad_partitions(status, seconds, lag, row["first_row"], row["partitions"]) for row in rows]
     listed = [positions[:limit] for positions in bad]
     # The listed partitions of all groups, then each group's partition with the largest lag.
     wanted = np.concatenate([*listed, np.array([row["maxlag_row"] for row in rows], dtype=np.int64)])
@@ -155,10 +158,10 @@ def _read_bucket(store: Store, bucket: Bucket, rows: list[Row], limit: int) -> d
     return results
 
 
-def _bad_partitions(status: SmallInts, lag: Ints, first: int, count: int) -> Ints:
-    """The positions of a group's partitions that are not OK, the most severe first."""
+def _bad_partitions(status: SmallInts, seconds: Floats, lag: Ints, first: int, count: int) -> Ints:
+    """The positions of a group's partitions that are not OK, worst first: by severity, then by lag in time."""
     positions = first + np.flatnonzero(status[first : first + count] > int(Status.OK))
-    return positions[np.lexsort((-lag[positions], -status[positions]))]
+    return positions[np.lexsort((-lag[positions], -seconds[positions], -status[positions]))]
 
 
 def _partition_status(row: Row) -> PartitionStatus:
@@ -173,6 +176,7 @@ def _partition_status(row: Row) -> PartitionStatus:
         max(row["current_lag"], 0),
         row["complete"],
         known_or_none(row["seconds_behind"]),
+        known_or_none(row["oldest_unread_age_s"]),
         known_or_none(row["catch_up_low_s"]),
         known_or_none(row["retention_left_s"]),
     )

@@ -19,7 +19,10 @@ from warren.snapshot.schemas import RATES, Row
 
 METHOD_NAMES = tuple(method.name.lower() for method in TimeLagMethod)
 """The names of the methods; that of UNKNOWN is the first."""
-_COLUMNS = ("seconds_behind", "behind_method", "catch_up_low_s", "catch_up_high_s", "retention_left_s", "lost")
+_COLUMNS = (
+    "seconds_behind", "behind_method", "oldest_unread_age_s", "catch_up_low_s", "catch_up_high_s", "retention_left_s",
+    "lost",
+)  # fmt: skip
 _DIGITS = 3
 """Seconds are given to the millisecond."""
 
@@ -28,6 +31,10 @@ SecondsBehind = Annotated[
     float | None, Meta(description="How long the first unread message has been waiting; 0 if none is, null if unknown")
 ]
 BehindMethod = Annotated[MethodName, Meta(description="How it is known; with at_least the true value may be larger")]
+OldestUnreadAge = Annotated[
+    float | None,
+    Meta(description="Age of the first unread message by its own timestamp; null if none is unread or it is unknown"),
+]
 CatchUpSeconds = Annotated[
     float | None, Meta(description="How long until nothing is unread, at least; null if never or unknown")
 ]
@@ -53,6 +60,7 @@ class TimeLag(msgspec.Struct, frozen=True):
 
     seconds_behind: SecondsBehind
     seconds_behind_method: BehindMethod
+    oldest_unread_age_seconds: OldestUnreadAge
     catch_up_seconds: CatchUpSeconds
     catch_up_seconds_at_most: CatchUpAtMost
     is_falling_behind: IsFallingBehind
@@ -72,6 +80,7 @@ class TimeLagColumns:
 
     seconds_behind: Floats
     method: SmallInts
+    oldest_unread_age_seconds: Floats
     catch_up_seconds: Floats
     catch_up_seconds_at_most: Floats
     is_falling_behind: Bools
@@ -88,6 +97,7 @@ class TimeLagColumns:
         return TimeLag(
             _or_none(self.seconds_behind[row]),
             TimeLagMethod(self.method[row]).name.lower(),
+            _or_none(self.oldest_unread_age_seconds[row]),
             _or_none(self.catch_up_seconds[row]),
             _or_none(self.catch_up_seconds_at_most[row]),
             bool(self.is_falling_behind[row]),
@@ -103,6 +113,7 @@ def to_time_lags(table: pa.Table) -> TimeLagColumns:
     return TimeLagColumns(
         known_values(column["seconds_behind"]),
         column["behind_method"],
+        known_values(column["oldest_unread_age_s"]),
         known_values(column["catch_up_low_s"]),
         known_values(column["catch_up_high_s"]),
         np.isposinf(column["catch_up_low_s"]),
@@ -124,6 +135,7 @@ def to_time_lag(row: Row) -> TimeLag:
     return TimeLag(
         known_or_none(row["seconds_behind"]),
         TimeLagMethod(row["behind_method"]).name.lower(),
+        known_or_none(row["oldest_unread_age_s"]),
         known_or_none(row["catch_up_low_s"]),
         known_or_none(row["catch_up_high_s"]),
         row["catch_up_low_s"] == math.inf,

@@ -75,8 +75,8 @@ def set_log_level(api: Api, request: Request) -> Response:
         raise RequestError("could not decode message body") from None
     if level not in get_args(LogLevel):
         raise RequestError("unknown log level", 404)
-    set_level(level)
     api.requests.ask(RequestKind.LOGLEVEL, api.clock_ms(), level=level)
+    set_level(level)
     return success(request, "set log level")
 
 

@@ -20,6 +20,7 @@ from warren.snapshot.requests import PipelineRequest, RequestKind, RequestQueue
 from warren.snapshot.store import Store
 from warren.web.http import Request
 from warren.web.index import Index, build_index
+from warren.web.logins import Logins
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Api:
     follower: IndexFollower
     requests: RequestQueue
     clock_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    logins: Logins = field(default_factory=Logins)
 
     @property
     def index(self) -> Index:

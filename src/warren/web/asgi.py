@@ -15,8 +15,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from warren.config import Config
 from warren.errors import RequestError
+from warren.web.access import Access
 from warren.web.api import Api
-from warren.web.auth import Guard, Role
+from warren.web.auth import Role
 from warren.web.http import (
     HTML,
     Handler,
@@ -49,7 +50,7 @@ PARTS_AHEAD = 2
 MAX_SEGMENTS_AFTER_GROUP = 2
 """The longest that follows a group in a path: `topic` and its name."""
 
-_CHALLENGES = (("WWW-Authenticate", 'Basic realm="warren"'), ("WWW-Authenticate", 'Bearer realm="warren"'))
+_POLICY = "Content-Security-Policy"
 _ROUTER = Router(ROUTES)
 
 
@@ -62,12 +63,13 @@ class App:
         self._cache: dict[bytes, tuple[bytes, bytes]] = {}
         self._cache_bytes = 0
         self._api = api
+        self._access = Access(api.logins)
         self.configure(api.config)
 
     def configure(self, config: Config) -> None:
         """Answer by another configuration from the next request on."""
         self._api = replace(self._api, config=config)
-        self._guard = Guard(config.auth.entries if config.auth else None)
+        self._access.configure(config)
         origin = (config.general.access_control_allow_origin or "").encode("latin-1", "replace")
         self._common_headers = [(b"Access-Control-Allow-Origin", origin)] if origin else []
         self._cached_index: object = None
@@ -97,7 +99,7 @@ class App:
             self._cache, self._cache_bytes, self._cached_index = {}, 0, index
         cached = self._cache.get(url)
         is_known = b"#" not in url and len(url) <= MAX_KNOWN_URL_BYTES
-        if cached is not None or not self._guard.is_open or not is_known:
+        if cached is not None or not self._access.is_open or not is_known:
             return cached
         try:
             handler, request = _resolve(url)
@@ -131,8 +133,12 @@ class App:
         method, path, raw_path = scope["method"], scope["path"], scope["raw_path"].decode("latin-1")
         try:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            authorization = headers.get("authorization", "")
-            match = self._find(method, split_path(raw_path), authorization)
+            segments = split_path(raw_path)
+            match = _ROUTER.find(segments)
+            is_public = match is not None and any(handler.is_public for handler in ROUTES[match[0]].values())
+            authorization = "" if is_public else headers.get("authorization", "")
+            role = await self._access.log_in(authorization, scope["client"][0])
+            match = self._find(method, segments, match, role)
             if match is None:
                 return _redirect_or_404(method, raw_path, scope["query_string"].decode("latin-1"))
             handlers, params = ROUTES[match[0]], match[1]
@@ -142,14 +148,12 @@ class App:
                 if method == "OPTIONS":
                     return Response(200, b"", None, (allow,))
                 return plain_error(405, "method not allowed", allow)
-            denied = self._deny(handler, authorization, path)
-            if denied is not None:
-                return denied
+            self._access.check(handler, role, headers, scope)
             body = await _read_body(receive) if method in ("POST", "PUT") else b""
             request = Request(path, params, _parse_query(scope["query_string"]), headers, body)
             return await self._call(handler, request, scope["raw_path"], is_plain=not scope["query_string"])
         except RequestError as failure:
-            return error(path, failure.status, str(failure))
+            return error(path, failure.status, str(failure), *failure.headers)
         except Exception:
             log.exception("%s %s", method, raw_path)
             return error(path, 500, "internal error; see the server's log")
@@ -161,17 +165,16 @@ class App:
         threads = self._waiting_threads if handler.is_waiting else self._threads
         response = await asyncio.get_running_loop().run_in_executor(threads, handler.answer, api, request)
         is_current = index is self._cached_index and index is self._api.index and api is self._api
-        if handler.is_cached and is_plain and is_current and self._guard.is_open:
+        if handler.is_cached and is_plain and is_current and self._access.is_open:
             self._keep(url, response, self._message(response))
         return response
 
-    def _find(self, method: str, segments: list[str], authorization: str) -> Match | None:
+    def _find(self, method: str, segments: list[str], match: Match | None, role: Role | None) -> Match | None:
         """The route of a path.
 
         If it has no route or no known group, the group may have slashes in its name: the longest known name wins. Which
         groups exist makes no difference to clients without a role.
         """
-        match = _ROUTER.find(segments)
         has_handler = match is not None and method in ROUTES[match[0]]
         is_below_group = segments[:2] == ["v3", "kafka"] and segments[3:4] == ["consumer"] and len(segments) > 5
         if not is_below_group or (has_handler and method != "GET"):
@@ -179,7 +182,7 @@ class App:
         groups = self._api.index.groups.get(segments[2], {})
         if has_handler and segments[4] in groups:
             return match
-        if self._guard.role_of(authorization.encode("latin-1")) is None:
+        if role is None:
             return match or _ROUTER.find(segments[:5])
         for end in range(len(segments), max(len(segments) - MAX_SEGMENTS_AFTER_GROUP, 6) - 1, -1):
             name = "/".join(segments[4:end])
@@ -188,22 +191,13 @@ class App:
                 return found
         return match
 
-    def _deny(self, handler: Handler, authorization: str, path: str) -> Response | None:
-        """The response to a client that may not call the handler; None if it may."""
-        if handler.is_public:
-            return None
-        role = self._guard.role_of(authorization.encode("latin-1"))
-        if role is None:
-            return error(path, 401, "authentication required: a bearer token, or a name and password", *_CHALLENGES)
-        if handler.is_admin and role is not Role.ADMIN:
-            return error(path, 403, "the admin role is required")
-        return None
-
     def _headers(self, response: Response) -> list[tuple[bytes, bytes]]:
         headers = [(b"Content-Type", response.content_type.encode())] if response.content_type else []
         if isinstance(response.body, bytes):
             headers.append((b"Content-Length", str(len(response.body)).encode()))
         headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.headers]
+        if response.content_type == HTML and not any(name == _POLICY for name, _ in response.headers):
+            headers.append((_POLICY.encode(), b"default-src 'none'; frame-ancestors 'none'"))
         return headers + self._common_headers
 
     async def _stream(self, parts: Parts, receive: Receive, send: Send) -> None:

@@ -15,12 +15,16 @@ CONTENT_SECURITY_POLICY = (
 )
 _DOCS = Path(__file__).parent / "docs.html"
 """The page at /docs, made by the browser from the OpenAPI description; it loads nothing from other hosts."""
-_DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+_DOCS_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _TYPES = {
     ".html": HTML,
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
 _NOT_BUILT = b"""<!doctype html><html lang="en"><title>Warren</title><p>The dashboard has not been built here:
 run <code>make dashboard</code> and start again. The <a href="docs">HTTP API</a> works without it."""

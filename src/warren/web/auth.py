@@ -1,21 +1,40 @@
 """The role of a client, by the Authorization header of its request."""
 
 import binascii
+import hashlib
 import hmac
+import secrets
 from base64 import b64decode
 from collections.abc import Iterable
 
-from warren.config.security import Entry, Role, digest_of, identity
+from warren.config.auth import SALT_BYTES, Entry, Role, digest_of, identity, salted_hash
 
 __all__ = ["Guard", "Role", "user_of"]
+
+MAX_KNOWN = 1_000
+"""How many credentials are remembered: a salted hash is too slow for every request."""
 
 
 class Guard:
     """Checks credentials against the entries of the auth file; without such a file everyone has the admin role."""
 
     def __init__(self, entries: Iterable[Entry] | None) -> None:
-        self._entries = tuple(entries or ())
+        entries_of = tuple(entries or ())
+        self._digests = [entry for entry in entries_of if not entry.salt]
+        self._hashes = [entry for entry in entries_of if entry.salt]
+        self._nobody = Entry(Role.READ, b"", b"", secrets.token_bytes(SALT_BYTES))
+        self._key = secrets.token_bytes(32)
+        self._known: dict[bytes, Role] = {}
         self.is_open = entries is None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether `role_of` takes so long that it must not keep other clients waiting."""
+        return bool(self._hashes)
+
+    def known_role(self, authorization: bytes) -> Role | None:
+        """The role of credentials that were right before; None if they must be checked."""
+        return self._known.get(self._name(authorization))
 
     def role_of(self, authorization: bytes | None) -> Role | None:
         """The role of the client that sent this header; None if it has none."""
@@ -24,15 +43,36 @@ class Guard:
         offered = _parse(authorization or b"")
         if offered is None:
             return None
-        user, secret = offered
-        credentials = identity(user), digest_of(secret)
-        role = 0
+        role = max(self._by_digest(*offered), self._by_hash(*offered))
+        if not role:
+            return None
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        self._known[self._name(authorization or b"")] = Role(role)
+        return Role(role)
+
+    def _name(self, authorization: bytes) -> bytes:
+        """What credentials are remembered by: neither memory nor the time taken reveals them."""
+        return hashlib.blake2b(authorization, key=self._key, digest_size=32).digest()
+
+    def _by_digest(self, user: bytes | None, secret: bytes) -> int:
+        who, digest, role = identity(user), digest_of(secret), 0
         # Every entry is compared, and both parts of it, so that the time taken reveals nothing about any of them.
-        for entry in self._entries:
-            is_same_user = hmac.compare_digest(entry.who, credentials[0])
-            is_same_secret = hmac.compare_digest(entry.secret, credentials[1])
+        for entry in self._digests:
+            is_same_user = hmac.compare_digest(entry.who, who)
+            is_same_secret = hmac.compare_digest(entry.secret, digest)
             role = max(role, entry.role * (is_same_user & is_same_secret))
-        return Role(role) if role else None
+        return role
+
+    def _by_hash(self, user: bytes | None, secret: bytes) -> int:
+        if user is None or not self._hashes:
+            return 0
+        who, role = identity(user), 0
+        own = [entry for entry in self._hashes if hmac.compare_digest(entry.who, who)]
+        # A user that does not exist takes as long as one with a wrong password.
+        for entry in own or [self._nobody]:
+            role = max(role, entry.role * hmac.compare_digest(entry.secret, salted_hash(secret, entry.salt)))
+        return role
 
 
 def user_of(authorization: bytes) -> str | None:

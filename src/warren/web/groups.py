@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from warren.domain.arrays import Ints
-from warren.domain.matching import matches_wildcards
+from warren.domain.matching import MAX_STARS, matches_wildcards
 from warren.domain.status import Status
 from warren.errors import RequestError
 from warren.snapshot.status import StatusName
@@ -21,6 +21,7 @@ from warren.snapshot.time_lag import (
     CatchUpSeconds,
     IsFallingBehind,
     LostMessages,
+    OldestUnreadAge,
     RetentionLeft,
     SecondsBehind,
 )
@@ -30,8 +31,6 @@ from warren.web.http import HOST, CachedBody, Request, RequestInfo, Response, kn
 from warren.web.index import Index
 
 MAX_GROUPS = 1_000_000
-MAX_STARS = 20
-"""How many * the `group` parameter may have: matching a name takes time in proportion to them."""
 _LAG_PARAMETERS = ("status", "group", "partitions", "limit", "after")
 _STATUS_NAMES = [status.name for status in Status]
 
@@ -74,6 +73,7 @@ class GroupColumns(Struct):
     spark: Annotated[list[str], Meta(description="Lag of the last hour, one character from 0 to Z per point")]
     seconds_behind: list[SecondsBehind]
     seconds_behind_method: list[BehindMethod]
+    oldest_unread_age_seconds: list[OldestUnreadAge]
     catch_up_seconds: list[CatchUpSeconds]
     catch_up_seconds_at_most: list[CatchUpAtMost]
     is_falling_behind: list[IsFallingBehind]
@@ -121,6 +121,7 @@ def _columns(index: Index, topic: str = "") -> bytes:
         spark=recent.sparklines(lag, now_ms).take(pa.array(rows)).to_pylist(),
         seconds_behind=time_lag.seconds_behind[rows].tolist(),
         seconds_behind_method=time_lag.method_names(rows),
+        oldest_unread_age_seconds=time_lag.oldest_unread_age_seconds[rows].tolist(),
         catch_up_seconds=time_lag.catch_up_seconds[rows].tolist(),
         catch_up_seconds_at_most=time_lag.catch_up_seconds_at_most[rows].tolist(),
         is_falling_behind=time_lag.is_falling_behind[rows].tolist(),

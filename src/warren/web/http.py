@@ -95,6 +95,8 @@ class Handler:
     """Whether it can answer a request from memory at once, if that is not always so or never."""
     is_admin: bool = False
     """It needs the admin role."""
+    is_local: bool = False
+    """Burrow has nothing of the kind: without `[auth]` only clients on this machine may call it."""
     is_public: bool = False
     """It needs no authentication."""
     is_waiting: bool = False

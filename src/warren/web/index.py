@@ -25,7 +25,7 @@ from warren.web.topic_runs import TopicRuns, Topics, find_runs
 _PARTITION_COLUMNS = (
     "partition", "status", "complete", "current_lag",
     "start_offset", "start_ms", "start_lag", "end_offset", "end_ms", "end_lag",
-    "seconds_behind", "catch_up_low_s", "retention_left_s",
+    "seconds_behind", "oldest_unread_age_s", "catch_up_low_s", "retention_left_s",
 )  # fmt: skip
 _GROUP_COLUMNS = (
     "status", "totallag", "maxlag", "since_ms", "maxlag_row", "worst_row", "first_row", "partitions", "bucket",
@@ -97,6 +97,12 @@ class Index:
         """All that the index has of a partition, as in a row of the snapshot's table."""
         names = {name: self.names[name][self.codes[name][row]].as_py() for name in NAME_COLUMNS}
         return names | {name: column[row].item() for name, column in self.columns.items()}
+
+    def topic_sizes(self, group_row: int) -> dict[str, int]:
+        """The topics of a group, and how many partitions are listed of each."""
+        runs = slice(*self.runs.first_of_group[group_row : group_row + 2].tolist())
+        topics = self.names["topic"].take(pa.array(self.codes["topic"][self.runs.first[runs]])).to_pylist()
+        return dict(zip(topics, self.runs.listed[runs].tolist(), strict=True))
 
     def topic_code(self, topic: str) -> int | None:
         """The position of a topic in `names`; None if no group has committed to it."""

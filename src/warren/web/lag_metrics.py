@@ -154,6 +154,12 @@ def time_lag_families(lag: TimeLagColumns, burrow: pa.StringArray, exporter: pa.
             lag.seconds_behind,
         ),
         (
+            "warren_group_oldest_unread_age_seconds",
+            "How old the oldest first unread message of a group's partitions is by its own timestamp, if that is known",
+            burrow,
+            lag.oldest_unread_age_seconds,
+        ),
+        (
             "warren_group_catch_up_seconds",
             "How long until a group has read everything, at least, at present rates; +Inf if it falls behind",
             burrow,

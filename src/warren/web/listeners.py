@@ -18,6 +18,8 @@ from warren.web.asgi import App
 from warren.web.connection import LimitedConnection
 
 LISTEN_BACKLOG = 1_024
+RECEIVE_BUFFER_BYTES = 65_536
+"""What is read of a client at once, and kept while it must wait: requests are small."""
 STOP_S = 5.0
 DRAIN_S = 60
 """How long the answers under way of a listener may take that is configured no more."""
@@ -61,6 +63,7 @@ def listen(server: HttpServer, own: Sequence[socket.socket] = ()) -> socket.sock
         # Python's own message repeats the address.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise WarrenError(f"[httpserver.{server.name}] cannot listen at {server.address!r}: {reason}") from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     listener.setblocking(False)
     return listener
 
@@ -166,6 +169,7 @@ def _close_sockets(listeners: dict[tuple[str, str], _Listener], kept: dict[tuple
 def _settings(app: App, server: HttpServer, tls: Tls) -> uvicorn.Config:
     class Protocol(LimitedConnection):
         timeout_s = float(server.timeout)
+        max_connections = server.max_connections
         fast_answer = staticmethod(app.fast_answer)
 
     settings = uvicorn.Config(

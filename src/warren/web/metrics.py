@@ -15,6 +15,7 @@ from warren.errors import RequestError
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import count_silences
 from warren.incidents.store.reader import DeliveryCounts, count_open_incidents, read_delivery_counts, read_leadership
+from warren.incidents.store.records import RecordReject
 from warren.kafka.records.rejects import REJECT_DESCRIPTIONS
 from warren.snapshot.manifest import ClusterState
 from warren.snapshot.reloads import read_outcome
@@ -23,6 +24,7 @@ from warren.web.api import Api, not_ready
 from warren.web.http import Request, Response
 from warren.web.index import Index
 from warren.web.lag_metrics import LABEL_ESCAPES, Family, group_families, partition_families, topic_families
+from warren.web.logins import Logins
 from warren.web.overview import sink_answers
 
 Labels = Mapping[str, str]
@@ -48,6 +50,7 @@ def metrics(api: Api, request: Request) -> Response:
         _cluster_families(index, config),
         _warren_families(index, now_ms),
         _config_families(config),
+        _login_families(api.logins),
         _incident_families(config, now_ms),
         _sink_families(config),
     )
@@ -175,6 +178,12 @@ def _config_families(config: Config) -> Iterator[Family]:
     yield _gauge("warren_config_last_reload_success_timestamp_seconds", help_text, [({}, outcome.applied_ms / 1000)])
 
 
+def _login_families(logins: Logins) -> Iterator[Family]:
+    counts = [({"reason": "wrong"}, logins.failed), ({"reason": "too_many"}, logins.refused)]
+    help_text = "Logins that failed since this server was started: wrong credentials, or too many failures before"
+    yield _counter("warren_http_failed_logins_total", help_text, counts)
+
+
 def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
     data_dir = config.pipeline.data_dir
     try:
@@ -190,8 +199,15 @@ def _incident_families(config: Config, now_ms: int) -> Iterator[Family]:
     ]
     help_text = "Notifications of a notifier, by state: sent, waiting or given_up"
     yield _gauge("warren_notifier_messages", help_text, notifications)
-    is_active = read_leadership(data_dir, now_ms).is_active
-    yield _gauge("warren_notifier_active", "Whether this Warren notifies", [({}, int(is_active))])
+    leadership = read_leadership(data_dir, now_ms)
+    yield _gauge("warren_notifier_active", "Whether this Warren notifies", [({}, int(leadership.is_active))])
+    if config.has_leader_election and config.notifier_lock:
+        help_text = "Members of the consumer group of the notifier lock that are not Warrens"
+        yield _gauge("warren_notifier_lock_strangers", help_text, [({}, leadership.lock_strangers)])
+    if config.has_replicated_incidents:
+        rejects = [({"reason": reason}, leadership.rejects.get(reason, 0)) for reason in RecordReject]
+        help_text = "Records of the shared incidents topic that were rejected since the start"
+        yield _counter("warren_incidents_rejected_records_total", help_text, rejects)
     yield _gauge("warren_silences_active", "Silences in force", [({}, count_silences(data_dir, now_ms))])
 
 

@@ -7,9 +7,10 @@ import msgspec
 
 from warren import __version__
 from warren.config.http import LEVELS
+from warren.domain.matching import MAX_STARS
 from warren.web.admin import LogLevelBody
 from warren.web.explain import MAX_PARTITION
-from warren.web.groups import MAX_GROUPS, MAX_STARS
+from warren.web.groups import MAX_GROUPS
 from warren.web.history import MAX_HOURS
 from warren.web.http import JSON, Fields, Handler, RequestInfo, Routes, names_of
 from warren.web.incidents import DEFAULT_LIMIT, MAX_LIMIT, MAX_TIME_MS

@@ -35,7 +35,13 @@ def _get(
 
 
 def _admin(answer: AnswerFunction, fields: Fields) -> Handler:
+    """A change that Burrow has as well."""
     return Handler(answer, fields, is_admin=True)
+
+
+def _own(answer: AnswerFunction, fields: Fields, *, is_waiting: bool = False) -> Handler:
+    """A change that only Warren has."""
+    return Handler(answer, fields, is_admin=True, is_local=True, is_waiting=is_waiting)
 
 
 _CLUSTER = "/v3/kafka/{cluster}"
@@ -64,14 +70,14 @@ ROUTES: Routes = {
     "/v3/incidents": _get(incidents.incidents, {"incidents": list[incidents.IncidentSummary]}),
     "/v3/incidents/{incident}": _get(incidents.incident, {"incident": incidents.IncidentDetail}),
     "/v3/incidents/{incident}/acknowledge": {
-        "POST": _admin(silences.acknowledge, {"incident": incidents.IncidentDetail}),
-        "DELETE": _admin(silences.withdraw, {"incident": incidents.IncidentDetail}),
+        "POST": _own(silences.acknowledge, {"incident": incidents.IncidentDetail}),
+        "DELETE": _own(silences.withdraw, {"incident": incidents.IncidentDetail}),
     },
     "/v3/silences": {
         "GET": Handler(silences.silences, {"silences": list[silences.SilenceSummary]}),
-        "POST": _admin(silences.create_silence, {"silence": silences.SilenceSummary}),
+        "POST": _own(silences.create_silence, {"silence": silences.SilenceSummary}),
     },
-    "/v3/silences/{silence}": {"DELETE": _admin(silences.end_silence, {"silence": silences.SilenceSummary})},
+    "/v3/silences/{silence}": {"DELETE": _own(silences.end_silence, {"silence": silences.SilenceSummary})},
     "/v3/notifiers": _get(
         incidents.notifiers, {"duty": incidents.LeadershipSummary, "notifiers": list[incidents.NotifierSummary]}
     ),
@@ -117,7 +123,5 @@ ROUTES: Routes = {
         "GET": Handler(admin.log_level, {"level": str}, is_fast=True),
         "POST": _admin(admin.set_log_level, {}),
     },
-    "/v3/admin/reload": {
-        "POST": Handler(admin.reload, {"reload": admin.Reload | None}, is_admin=True, is_waiting=True),
-    },
+    "/v3/admin/reload": {"POST": _own(admin.reload, {"reload": admin.Reload | None}, is_waiting=True)},
 }

@@ -72,7 +72,9 @@ class HttpServers:
             set_level(config.logging.level)
         for url in urls:
             if url not in self._urls:
-                log.info("answering at %s", url)
+                is_chosen = bool(config.http_servers)
+                where = "" if is_chosen else " and on all interfaces: there is no [httpserver.NAME] section"
+                log.log(logging.INFO if is_chosen else logging.WARNING, "answering at %s%s", url, where)
         self.config, self._urls = config, urls
         return urls
 

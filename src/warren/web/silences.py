@@ -1,7 +1,6 @@
 """Acknowledgements of incidents, and silences: no notifications for matching groups until a given time."""
 
 import logging
-import unicodedata
 import uuid
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -9,10 +8,20 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from warren.domain.matching import ANY, MAX_PATTERN_CHARS
+from warren.domain.matching import ANY, MAX_PATTERN_CHARS, MAX_STARS
 from warren.errors import RequestError
 from warren.incidents.model import Incident
-from warren.incidents.silences import Acknowledgement, OperatorAction, Silence
+from warren.incidents.silences import (
+    MAX_BY_CHARS,
+    MAX_HOURS,
+    MAX_SILENCE_MS,
+    MAX_SILENCES,
+    MAX_WHY_CHARS,
+    Acknowledgement,
+    OperatorAction,
+    Silence,
+    is_line,
+)
 from warren.incidents.store.database import StoreError
 from warren.incidents.store.operator_actions import read_silences, write_action
 from warren.snapshot.status import TimeMs
@@ -23,13 +32,6 @@ from warren.web.incidents import incident_response, read_incident
 
 log = logging.getLogger(__name__)
 
-MAX_SILENCES = 1_000
-"""Every silence is matched against every incident."""
-MAX_HOURS = 24 * 365
-YEAR_MS = MAX_HOURS * 3_600_000
-
-_NOT_ON_A_LINE = ("Cc", "Cs", "Zl", "Zp")
-"""Unicode categories that must not occur: control characters, surrogates, line and paragraph separators."""
 _CONTROLS = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _LINE = {"pattern": f"^[^{_CONTROLS}]*$"}
 _FILLED_LINE = {"pattern": rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"}
@@ -39,14 +41,14 @@ NamePattern = Annotated[
     Meta(
         min_length=1,
         max_length=MAX_PATTERN_CHARS,
-        extra_json_schema=_LINE,
+        extra_json_schema={"pattern": rf"^([^*{_CONTROLS}]*\*){{0,{MAX_STARS}}}[^*{_CONTROLS}]*$"},
         description="Name in which * stands for any characters and ? for any single one",
     ),
 ]
 By = Annotated[
     str,
     Meta(
-        max_length=100,
+        max_length=MAX_BY_CHARS,
         extra_json_schema=_FILLED_LINE,
         description="Who does this; optional for users who authenticate with a name and password",
     ),
@@ -63,7 +65,7 @@ class _Body(Struct, forbid_unknown_fields=True, kw_only=True):
             text = getattr(self, name)
             if not isinstance(text, str):
                 continue
-            if any(unicodedata.category(character) in _NOT_ON_A_LINE for character in text):
+            if not is_line(text):
                 raise ValueError(f"{name} must be a single line of text")
             if name in self.filled and not text.strip():
                 raise ValueError(f"{name} must not be blank")
@@ -74,7 +76,7 @@ class AcknowledgementBody(_Body, kw_only=True):
 
     by: By
     why: Annotated[
-        str, Meta(max_length=500, extra_json_schema=_LINE, description="What is done about the incident")
+        str, Meta(max_length=MAX_WHY_CHARS, extra_json_schema=_LINE, description="What is done about the incident")
     ] = ""
 
 
@@ -88,7 +90,15 @@ class SilenceBody(_Body, kw_only=True):
     hours: Annotated[int, Meta(ge=1, le=MAX_HOURS, description="Duration from now on")] | UnsetType = UNSET
     until: Annotated[int, Meta(ge=1, description="Milliseconds since 1970, a year ahead at most")] | UnsetType = UNSET
     by: By
-    why: Annotated[str, Meta(max_length=500, extra_json_schema=_FILLED_LINE, description="The reason of the silence")]
+    why: Annotated[
+        str, Meta(max_length=MAX_WHY_CHARS, extra_json_schema=_FILLED_LINE, description="The reason of the silence")
+    ]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("cluster", "group"):
+            if getattr(self, name).count("*") > MAX_STARS:
+                raise ValueError(f"{name} may have at most {MAX_STARS} *")
 
     def until_ms(self, now_ms: int) -> int:
         """When the silence ends."""
@@ -97,9 +107,9 @@ class SilenceBody(_Body, kw_only=True):
         if self.hours is not UNSET:
             return now_ms + self.hours * 3_600_000
         assert self.until is not UNSET
-        if not now_ms < self.until <= now_ms + YEAR_MS:
+        if not now_ms < self.until <= now_ms + MAX_SILENCE_MS:
             raise RequestError(
-                f"until must be in the future and at most a year ahead: {now_ms + 1} to {now_ms + YEAR_MS}"
+                f"until must be in the future and at most a year ahead: {now_ms + 1} to {now_ms + MAX_SILENCE_MS}"
             )
         return self.until
 

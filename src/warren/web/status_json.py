@@ -180,6 +180,7 @@ class StatusJson:
             ',"current_lag":', as_text(np.where(row < 0, 0, np.maximum(index.columns["current_lag"][row], 0))),
             ',"complete":', self._complete(row),
             ',"seconds_behind":', self._seconds("seconds_behind", row),
+            ',"oldest_unread_age_seconds":', self._seconds("oldest_unread_age_s", row),
             ',"catch_up_seconds":', self._seconds("catch_up_low_s", row),
             ',"retention_left_seconds":', self._seconds("retention_left_s", row), "}",
         )  # fmt: skip
@@ -214,7 +215,8 @@ class StatusJson:
         return joined(
             ',"seconds_behind":', as_json(lag.seconds_behind[groups]),
             ',"seconds_behind_method":"', _METHOD.take(pa.array(lag.method[groups] - int(TimeLagMethod.UNKNOWN))),
-            '","catch_up_seconds":', as_json(lag.catch_up_seconds[groups]),
+            '","oldest_unread_age_seconds":', as_json(lag.oldest_unread_age_seconds[groups]),
+            ',"catch_up_seconds":', as_json(lag.catch_up_seconds[groups]),
             ',"catch_up_seconds_at_most":', as_json(lag.catch_up_seconds_at_most[groups]),
             ',"is_falling_behind":', as_text(lag.is_falling_behind[groups]),
             ',"retention_left_seconds":', as_json(lag.retention_left_seconds[groups]),

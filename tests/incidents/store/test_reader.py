@@ -73,7 +73,7 @@ def test_a_covering_index_counts_notifications(tmp_path: Path) -> None:
 )
 def test_the_leadership_state_is_read_as_recorded(tmp_path: Path, state: str, is_active: bool) -> None:
     with closing(open_database(tmp_path)) as database:
-        database.execute("INSERT INTO duty VALUES (1, ?, 7, 'because', 9)", (state,))
+        database.execute("INSERT INTO duty VALUES (1, ?, 7, 'because', 9, '{}', 0)", (state,))
     assert read_leadership(tmp_path) == LeadershipState(state, 7, "because")
     assert read_leadership(tmp_path).is_active is is_active
 
@@ -92,7 +92,7 @@ def test_a_damaged_file_reads_as_unknown_leadership_and_no_silences(tmp_path: Pa
 
 def test_a_state_that_was_recorded_long_ago_means_stopped(tmp_path: Path) -> None:
     with closing(open_database(tmp_path)) as database:
-        database.execute("INSERT INTO duty VALUES (1, 'active', 7, '', 1000)")
+        database.execute("INSERT INTO duty VALUES (1, 'active', 7, '', 1000, '{}', 0)")
     assert read_leadership(tmp_path, 1000 + LEADERSHIP_TIMEOUT_MS).state == "active"
     assert read_leadership(tmp_path, 1001 + LEADERSHIP_TIMEOUT_MS) == LeadershipState(
         "stopped", 1000, "it has not recorded its state since then"

@@ -15,18 +15,19 @@ from warren.incidents.store.rows import COLUMNS, TABLE_OF, from_row, read, to_ro
 PARTITION = (
     '{"topic":"t","partition":1,"owner":"","client_id":"","status":"STALL","start":{"offset":1,"timestamp":1001,'
     '"observedAt":1000,"lag":null},"end":null,"current_lag":3,"complete":1.0,"seconds_behind":61.5,'
-    '"catch_up_seconds":null,"retention_left_seconds":null}'
+    '"oldest_unread_age_seconds":90000.5,"catch_up_seconds":null,"retention_left_seconds":null}'
 )
 RESULT = (
     f'{{"cluster":"c","group":"g","status":"ERR","complete":1.0,"partitions":[{PARTITION}],"partition_count":3,'
     f'"maxlag":{PARTITION},"totallag":9,"seconds_behind":61.5,"seconds_behind_method":"head_history",'
-    '"catch_up_seconds":null,"catch_up_seconds_at_most":null,"is_falling_behind":true,"retention_left_seconds":null,'
+    '"oldest_unread_age_seconds":90000.5,"catch_up_seconds":null,"catch_up_seconds_at_most":null,"is_falling_behind":true,"retention_left_seconds":null,'
     '"lost_messages":0}'
 )
 ADDED_KEYS = {"seconds_behind", "seconds_behind_method", "catch_up_seconds", "catch_up_seconds_at_most"} | {
     "is_falling_behind",
     "retention_left_seconds",
     "lost_messages",
+    "oldest_unread_age_seconds",
 }
 """Keys that results of earlier versions lack."""
 STORM_GROUP = '{"group":"g","status":"ERR","totallag":9,"partitions":1,"seconds_behind":61.5}'

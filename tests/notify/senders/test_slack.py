@@ -35,6 +35,7 @@ LINKS = "https://w"
 OPEN = sample_notification("bot", Event.OPEN)
 CLOSE = sample_notification("bot", Event.CLOSE)
 POST, UPDATE = "/chat.postMessage", "/chat.update"
+NO_PREVIEWS = {"unfurl_links": False, "unfurl_media": False}
 FIRST = json.dumps({"channel": "C1", "ts": "1.5"})
 TAKEN = {"ok": True, "channel": "C1", "ts": "1.5"}
 
@@ -225,12 +226,12 @@ def test_a_token_that_cannot_be_sent_is_not_shown(slack: Receiver, token: str) -
 @pytest.mark.parametrize(
     ("template", "expected"),
     [
-        ("{{ status }}: {{ group }}\n", {"text": "ERR: sample-group"}),
+        ("{{ status }}: {{ group }}\n", {"text": "ERR: sample-group", **NO_PREVIEWS}),
         (
             '{"text": {{ group | tojson }}, "username": "W", "channel": "#mine"}',
             {"text": "sample-group", "username": "W"},
         ),
-        ("[1]", {"text": "[1]"}),
+        ("[1]", {"text": "[1]", **NO_PREVIEWS}),
     ],
 )
 def test_a_template_renders_the_text_or_the_whole_payload(

@@ -1,5 +1,6 @@
 """The lake as Parquet files: every row of every snapshot once, whatever happens in between, and files that stay few."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.kit.lakes import MINUTE, Lake, interrupted_job, minutes, when
 from tests.kit.plans import cluster_state
 from tests.kit.sink_workers import deliver_next, sample
+from tests.security.names import NAMES
 from warren.delivery.sink_status import read_status, sink_folder
 from warren.domain.rules import Reason
 from warren.domain.status import Status
@@ -27,7 +29,7 @@ from warren.snapshot.time_lag import to_time_lag
 DAY = 86_400_000
 TIME_LAG = (
     "seconds_behind", "seconds_behind_method", "catch_up_seconds", "catch_up_seconds_at_most", "is_falling_behind",
-    "retention_left_seconds", "lost_messages", *RATES,
+    "retention_left_seconds", "lost_messages", *RATES, "oldest_unread_age_seconds",
 )  # fmt: skip
 
 
@@ -37,6 +39,7 @@ def lake(tmp_path: Path, lake_spark: SparkSession) -> Lake:
 
 
 def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
+    lake.town.turn([(0, name, "orders", 0, 1000) for name in NAMES.values()])
     first, second = minutes(lake, 2)
     lake.sample(first)
     assert not deliver_next(lake.worker), "it is not time yet"
@@ -82,6 +85,8 @@ def test_every_column_is_what_the_snapshot_says(lake: Lake) -> None:
         for file in lake.files(table):
             keys = [tuple(row[name] for name in names) for row in pq.read_table(file).to_pylist()]
             assert keys == sorted(keys), f"{file} is sorted"
+            path = str(file.relative_to(lake.path / table))
+            assert re.fullmatch(r"date=[0-9-]+/cluster=(one|two)/[a-z0-9.-]+", path), "names are not in paths"
 
     heads = {(r["cluster"], r["topic"], r["partition"]): r["head"] for r in lake.rows(LakeTable.TOPICS)}
     assert heads["one", "orders", 2] == 1090

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gotemplate.budget import Budget, Limits
 from gotemplate.errors import CallError, LimitReached, TemplateError
 from gotemplate.evaluate import Evaluator
+from gotemplate.foreign import Foreign, Part, Source, parts_of
 from gotemplate.functions import Function
 from gotemplate.nodes import Definitions
 from gotemplate.parser import definitions_of
@@ -13,7 +14,7 @@ from gotemplate.render import Rendering
 from gotemplate.standard import STANDARD
 from gotemplate.values import to_bytes
 
-__all__ = ["Limits", "Template", "TemplateError", "parse"]
+__all__ = ["Foreign", "Limits", "Part", "Source", "Template", "TemplateError", "parse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,13 @@ class Template:
 
     def render(self, data: object) -> str:
         """Render the template with some data; a TemplateError says why it fails."""
+        return to_bytes(self._output(data)).decode("utf-8", "replace")
+
+    def render_parts(self, data: object) -> tuple[Part, ...]:
+        """The parts of what it renders: those that come from a `Foreign` of the data, and all others."""
+        return parts_of(self._output(data))
+
+    def _output(self, data: object) -> str:
         budget = Budget(self.limits)
         evaluator = Evaluator(self.name, self.functions, budget)
         try:
@@ -35,7 +43,7 @@ class Template:
             raise evaluator.fail(str(error)) from None
         except RecursionError:
             raise evaluator.fail("the data is nested too deeply") from None
-        return to_bytes(budget.output()).decode("utf-8", "replace")
+        return budget.output()
 
 
 def parse(

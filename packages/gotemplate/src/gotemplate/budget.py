@@ -4,6 +4,7 @@ from collections.abc import Sized
 from dataclasses import dataclass
 
 from gotemplate.errors import LimitReached
+from gotemplate.foreign import joined
 from gotemplate.values import Value
 
 # A step costs some microseconds; a line about a partition takes about 30.
@@ -52,4 +53,4 @@ class Budget:
         self._parts.append(text)
 
     def output(self) -> str:
-        return "".join(self._parts)
+        return joined(self._parts)

@@ -2,6 +2,7 @@
 
 from urllib.parse import quote_plus
 
+from gotemplate.foreign import Foreign, Part, Source, joined, parts_of
 from gotemplate.printf import sprint
 from gotemplate.types import STRING, Kind
 from gotemplate.values import Value, indirect, to_bytes, to_text
@@ -43,4 +44,9 @@ def _script_character(character: str) -> str:
 
 
 def url_query(*arguments: Value) -> str:
-    return quote_plus(to_bytes(_text_of(arguments)))
+    """Text for the query of a URL; the parts that are foreign stay so, but need no other encoding."""
+    parts = parts_of(_text_of(arguments))
+    return joined(
+        quoted if source is Source.OWN else Foreign(quoted, (Part(quoted, Source.ENCODED),))
+        for quoted, source in ((quote_plus(to_bytes(text)), source) for text, source in parts)
+    )

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from gotemplate.errors import CallError, LimitReached
 from gotemplate.floats import format_float, with_point
+from gotemplate.foreign import Foreign, has_foreign, joined
 from gotemplate.functions import has_string
 from gotemplate.quoting import can_be_backquoted, character_of, quoted, quoted_character
 from gotemplate.types import FLOATS, INTEGERS, SIGNED, STRING, Kind, fields_of
@@ -50,10 +51,20 @@ class Printer:
         self._parts.append(text)
 
     def text(self) -> str:
-        return "".join(self._parts)
+        return joined(self._parts)
 
     def argument(self, value: Value, verb: Verb) -> None:
-        """Write an argument of a print function."""
+        """Write an argument of a print function; what is written of foreign text is foreign."""
+        first = len(self._parts)
+        self._argument(value, verb)
+        # A number may be a byte of a foreign text, which these verbs make a character again.
+        is_character = verb.letter in "cqU" and value.kind in INTEGERS
+        if is_character or has_foreign(value.data):
+            text = "".join(self._parts[first:])
+            is_whole = isinstance(value.data, Foreign) and text == value.data
+            self._parts[first:] = [value.data if is_whole else Foreign(text)]
+
+    def _argument(self, value: Value, verb: Verb) -> None:
         if value.kind in (Kind.INVALID, Kind.INTERFACE):
             if verb.letter in "vT":
                 self.pad("<nil>", verb)
@@ -144,8 +155,8 @@ class Printer:
     def _hexadecimal(self, text: str, verb: Verb) -> None:
         pairs = [format(byte, f"02{verb.letter}") for byte in to_bytes(text)[: verb.precision]]
         prefix = _PREFIXES[verb.letter] if verb.is_sharp and pairs else ""
-        joined = (" " + prefix).join(pairs) if verb.is_space else "".join(pairs)
-        self.pad(prefix + joined, verb)
+        digits = (" " + prefix).join(pairs) if verb.is_space else "".join(pairs)
+        self.pad(prefix + digits, verb)
 
     def _integer(self, value: Value, verb: Verb) -> None:
         number, letter = int(value.data), verb.letter
@@ -262,7 +273,8 @@ class Printer:
 def printed(value: Value, limit: int) -> str:
     """A value as an action writes it."""
     if value.type is STRING:  # most of what is written
-        return str(value.data)
+        assert isinstance(value.data, str)
+        return value.data
     if value.kind is Kind.INVALID:
         return "<no value>"
     if value.kind is Kind.FUNCTION:

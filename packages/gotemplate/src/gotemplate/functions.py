@@ -6,7 +6,8 @@ from functools import cache
 from inspect import Parameter, isfunction, signature
 from typing import get_type_hints
 
-from gotemplate.types import ANY, Type, type_of_hint
+from gotemplate.foreign import Foreign, has_foreign
+from gotemplate.types import ANY, Kind, Type, type_of_hint
 from gotemplate.values import Value, typed
 
 
@@ -34,12 +35,19 @@ class Function:
         return f"wrong number of args for {self.name}: want {'at least ' if self.rest else ''}{wanted} got {count}"
 
     def call(self, arguments: list[Value], receiver: tuple[object, ...] = ()) -> Value:
-        """Call it; a parameter of any type gets the value itself, the others get their data."""
+        """Call it; a parameter of any type gets the value itself, the others get their data.
+
+        A text that it makes of foreign text is foreign. A function that returns a `Value` must see to that itself.
+        """
         given = [
             argument if self.parameter(position) is ANY else argument.data
             for position, argument in enumerate(arguments)
         ]
-        return typed(self.result, self.implementation(*receiver, *given))
+        result = typed(self.result, self.implementation(*receiver, *given))
+        if self.result.kind is not Kind.STRING or isinstance(result.data, Foreign):
+            return result
+        is_foreign = has_foreign(receiver) or any(has_foreign(argument.data) for argument in arguments)
+        return Value(result.type, Foreign(result.data)) if is_foreign else result
 
 
 def _type_of(hint: object) -> Type:

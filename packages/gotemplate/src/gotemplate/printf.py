@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gotemplate.budget import MAX_SIZE
+from gotemplate.foreign import Foreign
 from gotemplate.formatting import PLAIN, Printer, Verb
 from gotemplate.types import INTEGERS, Kind
 from gotemplate.values import Value
@@ -156,7 +157,8 @@ class _Format:
 
 def sprintf(layout: str, *arguments: Value) -> str:
     """Arguments by the verbs of a format."""
-    return _Format(layout, arguments).run()
+    text = _Format(layout, arguments).run()
+    return Foreign(text) if isinstance(layout, Foreign) else text
 
 
 def sprint(*arguments: Value) -> str:

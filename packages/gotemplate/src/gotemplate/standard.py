@@ -3,6 +3,7 @@
 from gotemplate.comparison import equal, greater, greater_or_equal, less, less_or_equal, not_equal
 from gotemplate.errors import CallError
 from gotemplate.escaping import html, script, url_query
+from gotemplate.foreign import Foreign
 from gotemplate.functions import functions_of
 from gotemplate.printf import sprint, sprintf, sprintln
 from gotemplate.types import INTEGERS, UINT8, Kind
@@ -83,7 +84,10 @@ def _slice(value: Value, *indexes: Value) -> Value:
     if not start <= end <= capacity:
         raise CallError(f"invalid slice index: {start}, {end}, {capacity}")
     part = held[start:end]
-    return Value(item.type, to_text(part) if isinstance(part, bytes) else part)
+    if not isinstance(part, bytes):
+        return Value(item.type, part)
+    text = to_text(part)
+    return Value(item.type, Foreign(text) if isinstance(item.data, Foreign) else text)
 
 
 def _call(called: Value, *arguments: Value) -> Value:

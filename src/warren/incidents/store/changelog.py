@@ -5,21 +5,31 @@ Any Warren may write operator actions.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import orjson
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
+from msgspec.structs import replace
 
 from warren.config.kafka import Connection
 from warren.errors import ReplicationError, SecretError
-from warren.incidents.store.database import ADDED_COLUMNS
-from warren.incidents.store.rows import COLUMNS, RowChange
+from warren.incidents.store.records import RecordReject, RejectedRecord, decode_record, encode_record
+from warren.incidents.store.rows import RowChange
 from warren.kafka.client_errors import explain
 from warren.kafka.error_callback import ErrorCallback
 from warren.kafka.options import to_librdkafka
@@ -35,6 +45,8 @@ _TOPIC_CONFIG = {
     # One record holds all bad partitions of a group.
     "max.message.bytes": str(32 << 20),
     "segment.bytes": str(64 << 20),
+    # The time of a record is then the broker's, whatever its writer says.
+    "message.timestamp.type": "LogAppendTime",
 }
 
 
@@ -47,6 +59,12 @@ class Changelog:
         self._errors = ErrorCallback({})
         self._consumer: Consumer | None = None
         self._leader_producer: Producer | None = None
+        self._own_offsets: set[int] = set()
+        """The offsets of records that this Warren has written as the leader and not read back yet."""
+        self._counted_to = 0
+        """The first offset whose rejection has not been counted yet: the topic is read more than once."""
+        self.rejects: Counter[str] = Counter()
+        """How many records were rejected, by reason."""
 
     def _settings(self) -> dict[str, Any]:
         """The options of a new client: those of now, as a password may have changed."""
@@ -111,6 +129,7 @@ class Changelog:
             finally:
                 producer.poll(0)
             self._leader_producer = producer
+            self._own_offsets.clear()
 
     def write(self, changes: Iterable[RowChange]) -> None:
         """Write changes in one transaction: all are durable when it returns, and none when it raises."""
@@ -138,13 +157,14 @@ class Changelog:
         """Enqueue changes; the list gets the errors of their delivery, as long as the producer is polled."""
         errors: list[KafkaError] = []
 
-        def on_delivery(error: KafkaError | None, _: Message) -> None:
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 errors.append(error)
+            elif producer is self._leader_producer:
+                self._own_offsets.add(message.offset() or 0)
 
         for change in changes:
-            key = f"{change.table}/{change.key}".encode()
-            value = None if change.row is None else orjson.dumps(change.row)
+            key, value = encode_record(change)
             producer.produce(self._topic, value, key, 0, on_delivery=on_delivery)
         return errors
 
@@ -188,7 +208,7 @@ class Changelog:
             for message in [*messages, *self._consumer.consume(BATCH_SIZE, 0.05 if wait_s else 0.0)]:
                 error = message.error()
                 if error is None:
-                    changes += _decode(message)
+                    changes += self._decode(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     is_end = True
                 else:
@@ -197,6 +217,36 @@ class Changelog:
                 # Without this it would only seem that nothing new is written.
                 raise KafkaException(KafkaError(KafkaError._AUTHENTICATION))
         return changes, is_end
+
+    def _decode(self, message: Message) -> list[RowChange]:
+        """The change that a record stands for; one that is rejected deletes the row of its key, if it has one."""
+        offset = message.offset() or 0
+        is_own = offset in self._own_offsets
+        self._own_offsets.discard(offset)
+        time_type, written_ms = message.timestamp()
+        change: RowChange | None
+        try:
+            change = decode_record(
+                message.key(), message.value(), None if time_type == TIMESTAMP_NOT_AVAILABLE else written_ms
+            )
+        except RejectedRecord as rejected:
+            if offset >= self._counted_to:
+                self.count_reject(
+                    rejected.reason, f"record {offset} with the key {message.key()!r:.200}", rejected.detail
+                )
+            change = rejected.change
+        self._counted_to = max(self._counted_to, offset + 1)
+        return [] if change is None else [replace(change, is_own=is_own)]
+
+    def count_reject(self, reason: RecordReject, what: str, detail: str = "") -> None:
+        """Count a record that is rejected; the first one for each reason is logged."""
+        if not self.rejects[reason.value]:
+            log.error(
+                "the topic %s has a record that no Warren has written: %s is rejected: %s%s; "
+                "only the user of the Warrens should have the right to write to the topic",
+                *(self._topic, what, reason.value, detail and f" ({detail})"),
+            )
+        self.rejects[reason.value] += 1
 
     def end_writing(self) -> None:
         """Stop writing incidents."""
@@ -225,18 +275,3 @@ class Changelog:
             raise ReplicationError(f"{summary}: {error}") from None
         except TimeoutError:
             raise ReplicationError(f"{summary}: the brokers did not answer in time") from None
-
-
-def _decode(message: Message) -> list[RowChange]:
-    """A record as a change; a record that Warren did not write is logged and skipped."""
-    try:
-        table, _, key = (message.key() or b"").decode().partition("/")
-        columns = COLUMNS[table]
-        value = message.value()
-        if value is None:
-            return [RowChange(table, key)]
-        row = {name: added.default for name, added in ADDED_COLUMNS.get(table, {}).items()} | orjson.loads(value)
-        return [RowChange(table, key, {column: row[column] for column in columns})]
-    except (ValueError, KeyError, TypeError) as error:
-        log.warning("skipped record %s of %s, which has no known table: %r", message.offset(), message.topic(), error)
-        return []

@@ -22,6 +22,7 @@ class AddedColumn(NamedTuple):
 
 ADDED_COLUMNS: Mapping[str, Mapping[str, AddedColumn]] = {
     "incidents": {"lost_messages": AddedColumn("INTEGER", 0)},
+    "duty": {"rejects": AddedColumn("TEXT", "{}"), "lock_strangers": AddedColumn("INTEGER", 0)},
 }
 """The columns that tables of earlier versions lack, by table."""
 
@@ -100,8 +101,10 @@ def open_database(data_dir: Path) -> sqlite3.Connection:
 def _add_columns(database: sqlite3.Connection) -> None:
     """Add the columns that the tables of an earlier version lack."""
     for table, added in ADDED_COLUMNS.items():
-        for name in added.keys() - _column_names(database, table):
-            type_, default = added[name]
+        known = _column_names(database, table)
+        for name, (type_, default) in added.items():
+            if name in known:
+                continue
             database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {type_} NOT NULL DEFAULT {default!r}")
 
 

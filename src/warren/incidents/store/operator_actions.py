@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from warren.incidents.silences import Acknowledgement, OperatorAction, OperatorActions, Silence
+from warren.incidents.silences import MAX_SILENCES, Acknowledgement, OperatorAction, OperatorActions, Silence
 from warren.incidents.store.database import open_database, open_read_only, transaction
 from warren.incidents.store.rows import apply, read, to_change
 
@@ -25,7 +25,8 @@ def current_actions(database: sqlite3.Connection, now_ms: int) -> OperatorAction
     """The silences that have not ended, the first to end first, and the acknowledgements of open incidents."""
     is_open = "SELECT 1 FROM incidents WHERE id = acknowledgements.incident AND closed_ms IS NULL"
     acknowledgements = read(database, Acknowledgement, f"WHERE withdrawn_ms IS NULL AND EXISTS ({is_open})")
-    silences = read(database, Silence, "WHERE until_ms > ? ORDER BY until_ms, id", [now_ms])
+    # More than the API allows may come from other Warrens.
+    silences = read(database, Silence, "WHERE until_ms > ? ORDER BY until_ms, id LIMIT ?", [now_ms, MAX_SILENCES])
     return OperatorActions(silences, {each.incident: each for each in acknowledgements})
 
 

@@ -1,9 +1,10 @@
 """What any process may read from the store: incidents, notifications, and the state of leadership and notifiers."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import orjson
 from msgspec import Struct
 
 from warren.incidents.model import Incident, Notification
@@ -68,6 +69,10 @@ class LeadershipState(Struct, frozen=True):
     state: str = "unknown"
     since_ms: int | None = None
     why: str = ""
+    rejects: Mapping[str, int] = {}
+    """How many records of the shared incidents topic were rejected since the start, by reason."""
+    lock_strangers: int = 0
+    """How many members of the lock's group are not Warrens."""
 
     @property
     def is_active(self) -> bool:
@@ -79,15 +84,16 @@ def read_leadership(data_dir: Path, now_ms: int | None = None) -> LeadershipStat
     """The leadership state as last recorded; unknown when it cannot be read, stopped when it was recorded long ago."""
     try:
         with open_read_only(data_dir) as database:
-            row = database.execute("SELECT state, since_ms, why, noted_ms FROM duty").fetchone()
+            columns = "state, since_ms, why, rejects, lock_strangers, noted_ms"
+            row = database.execute(f"SELECT {columns} FROM duty").fetchone()
     except sqlite3.Error:
         return LeadershipState()
     if row is None:
         return LeadershipState()
-    *state, recorded_ms = row
+    state, since_ms, why, rejects, lock_strangers, recorded_ms = row
     if now_ms is not None and now_ms - recorded_ms > LEADERSHIP_TIMEOUT_MS:
         return LeadershipState("stopped", recorded_ms, "it has not recorded its state since then")
-    return LeadershipState(*state)
+    return LeadershipState(state, since_ms, why, orjson.loads(rejects), lock_strangers)
 
 
 class DeliveryCounts(Struct, frozen=True):

@@ -45,14 +45,14 @@ _JOINED_FIELDS = {
 }
 """Fields of an incident that are stored with its acknowledgement."""
 _JOIN = "LEFT JOIN acknowledgements ON incident = id AND withdrawn_ms IS NULL"
-_FIELDS: dict[type[Struct], dict[str, str]] = {
+FIELDS: dict[type[Struct], dict[str, str]] = {
     model: {_COLUMN_OF.get(name, name): name for name in model.__struct_fields__ if name not in _JOINED_FIELDS}
     for model in TABLE_OF
 }
 """By type the field that each column stores; the first column is the key of the table."""
 _TYPES = {model: get_type_hints(model) for model in TABLE_OF}
 COLUMNS: Mapping[str, Sequence[str]] = {
-    table: (*_FIELDS[model], *(["is_shared"] if table in OPERATOR_TABLES else [])) for model, table in TABLE_OF.items()
+    table: (*FIELDS[model], *(["is_shared"] if table in OPERATOR_TABLES else [])) for model, table in TABLE_OF.items()
 }
 
 
@@ -62,6 +62,8 @@ class RowChange(Struct, frozen=True):
     table: str
     key: str
     row: Mapping[str, Any] | None = None
+    is_own: bool = False
+    """Whether it was read from the changelog, and this Warren has written it there as the leader."""
 
 
 def to_change(value: Incident | Notification | Storm | OperatorAction, *, is_shared: bool = True) -> RowChange:
@@ -74,7 +76,7 @@ def to_change(value: Incident | Notification | Storm | OperatorAction, *, is_sha
 
 def to_row(value: Struct) -> dict[str, Any]:
     """A value as it is stored."""
-    columns = _FIELDS[type(value)]
+    columns = FIELDS[type(value)]
     row = {column: getattr(value, name) for column, name in columns.items()}
     return row | {column: _encode(row[column]) for column, name in columns.items() if name in _ENCODED_FIELDS}
 
@@ -87,7 +89,7 @@ def _encode(value: object) -> object:
 
 def read(database: sqlite3.Connection, model: type[Model], rest: str, values: Sequence[object] = ()) -> list[Model]:
     """The stored values of a type; `rest` is the rest of the query, such as its condition."""
-    columns = ", ".join([*_FIELDS[model], *(_JOINED_FIELDS.values() if model is Incident else ())])
+    columns = ", ".join([*FIELDS[model], *(_JOINED_FIELDS.values() if model is Incident else ())])
     query = f"SELECT {columns} FROM {TABLE_OF[model]} {_JOIN if model is Incident else ''} {rest}"
     return [from_row(model, row) for row in database.execute(query, values)]
 
@@ -95,7 +97,7 @@ def read(database: sqlite3.Connection, model: type[Model], rest: str, values: Se
 def from_row(model: type[Model], row: Sequence[Any]) -> Model:
     """A value back from its row."""
     # The rows of incidents may be read without their acknowledgements.
-    values = dict(zip((*_FIELDS[model].values(), *_JOINED_FIELDS), row, strict=False))
+    values = dict(zip((*FIELDS[model].values(), *_JOINED_FIELDS), row, strict=False))
     decoded = {name: _decode(values[name], _TYPES[model][name]) for name in _ENCODED_FIELDS.intersection(values)}
     return model(**values | decoded)
 
@@ -111,10 +113,19 @@ def _decode(value: Any, type_: Any) -> Any:  # noqa: ANN401 - of any column
     return msgspec.convert(result, StormStatus if "groups" in result else GroupStatus)
 
 
+def read_row(database: sqlite3.Connection, table: str, key: str) -> RowChange:
+    """The row of a key as a change that brings it about, its deletion if there is none."""
+    columns = COLUMNS[table]
+    row = database.execute(f"SELECT {', '.join(columns)} FROM {table} WHERE {columns[0]} = ?", [key]).fetchone()
+    return RowChange(table, key, None if row is None else dict(zip(columns, row, strict=True)))
+
+
 def apply(database: sqlite3.Connection, changes: Iterable[RowChange], *, keeps_unshared: bool = True) -> None:
     """Apply changes within the current transaction; of several to one row the last counts."""
     by_table: dict[str, dict[str, RowChange]] = {table: {} for table in COLUMNS}
     for change in changes:
+        # In the order of the last change of each row.
+        by_table[change.table].pop(change.key, None)
         by_table[change.table][change.key] = change
     for table, by_key in by_table.items():
         columns = COLUMNS[table]

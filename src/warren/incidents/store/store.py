@@ -5,9 +5,10 @@ import logging
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import orjson
 from msgspec.structs import replace
 
 from warren.errors import Fenced, NoSnapshot, WarrenError
@@ -216,10 +217,17 @@ class IncidentStore:
             next_ms: int | None = self._database.execute(query, (notifier,)).fetchone()[0]
         return next_ms
 
-    def set_leadership(self, state: str, since_ms: int, why: str, now_ms: int) -> None:
-        """Record whether this Warren notifies, for other processes to read."""
+    @property
+    def rejects(self) -> Mapping[str, int]:
+        """How many records of other clients were rejected, by reason."""
+        return {}
+
+    def set_leadership(self, state: str, since_ms: int, why: str, now_ms: int, strangers: int = 0) -> None:
+        """Record whether this Warren notifies, and how many members of the lock's group are not Warrens."""
+        row = (1, state, since_ms, why, now_ms, orjson.dumps(self.rejects).decode(), strangers)
+        columns = "one, state, since_ms, why, noted_ms, rejects, lock_strangers"
         with self._lock, self._transaction() as database:
-            database.execute("INSERT OR REPLACE INTO duty VALUES (1, ?, ?, ?, ?)", (state, since_ms, why, now_ms))
+            database.execute(f"INSERT OR REPLACE INTO duty ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def take_over(self) -> None:
         """Become the only writer."""

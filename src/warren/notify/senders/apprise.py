@@ -4,8 +4,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from warren.config import Notifier
+from warren.domain.printable import printable
 from warren.errors import BusyError, WarrenError
 from warren.incidents.model import Event, Notification
+from warren.notify.names import with_names
 from warren.notify.senders.sender import Sender
 from warren.notify.summary import link_to, one_line, summarize
 
@@ -27,13 +29,17 @@ class AppriseSender(Sender):
     def send(self, notification: Notification) -> None:
         """Send a notification as a message; failures are tried again, as Apprise does not say why a service refuses."""
         title = summarize(notification).headline.translate(_DEFUSED)
-        body = self._templates.try_render(notification) or _body(
+        body = self._templates.try_render(with_names(notification, _defuse)) or _body(
             notification, link_to(notification, self._external_url)
         )
         is_close = notification.event is Event.CLOSE
         notify_type = "success" if is_close else _TYPES.get(notification.result.status, "info")
         if not self._service.notify(body=body, title=title, notify_type=notify_type, body_format="text"):
             raise BusyError("the service did not take the message")
+
+
+def _defuse(name: str) -> str:
+    return printable(name).translate(_DEFUSED)
 
 
 def read_service(notifier: Notifier) -> "apprise.Apprise":

@@ -1,25 +1,30 @@
-"""The email notifier: each notification is a mail, sent over TLS if the server offers it."""
+"""The email notifier: each notification is a mail, sent over TLS if the server offers it, or never without."""
 
 import logging
 import smtplib
 import ssl
+from collections.abc import Callable, Container
 from email.message import EmailMessage
 from email.utils import formatdate
+from html import escape
 
 from warren.config import Notifier
+from warren.config.notifiers import LOCAL_SERVERS, MAIL_TLS_PORT
 from warren.config.secrets import revealed
 from warren.delivery.http_client import tls_context
+from warren.domain.printable import printable
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Notification
+from warren.notify.names import with_names
 from warren.notify.senders.sender import Sender
+from warren.notify.summary import one_line
 
 log = logging.getLogger(__name__)
 
-PORT, TLS_PORT = 25, 465
-LOCAL_SERVERS = ("localhost", "127.0.0.1", "::1")
-"""Servers that passwords are sent to without encryption."""
+PORT = 25
 _HEADERS = ("subject", "content-type", "mime-version")
 """Headers that a template may set."""
+MAX_HEADER_CHARS = 400
 
 
 class EmailSender(Sender):
@@ -51,32 +56,46 @@ class EmailSender(Sender):
             raise (RefusedError if error.smtp_code >= 500 else BusyError)(message) from None
 
     def to_mail(self, notification: Notification) -> EmailMessage:
-        """A notification as a mail. A template may start with header lines, up to an empty line."""
-        headers, body = _split_headers(self._templates.body(notification))
-        subject = f"{notification.result.status}: {notification.group} on {notification.cluster}"
+        """A notification as a mail. A template may start with header lines, up to an empty line.
+
+        Names have no part in which headers there are, and no markup in a mail of HTML.
+        """
+        own, _ = self._render(notification, lambda _: "name", _HEADERS)
+        headers, body = self._render(notification, printable, own)
+        is_html = own.get("content-type", "").lower().startswith("text/html")
+        if is_html:
+            _, body = self._render(notification, lambda name: escape(printable(name)), own)
+        subject = f"{notification.result.status}: {one_line(notification.group)} on {one_line(notification.cluster)}"
         mail = EmailMessage()
         mail["From"] = self._notifier.from_ or ""
         mail["To"] = ", ".join(filter(None, map(str.strip, (self._notifier.to or "").split(","))))
-        mail["Subject"] = headers.get("subject") or _to_header(subject)
+        mail["Subject"] = headers.get("subject") or subject
         mail["Date"] = formatdate(notification.due_ms / 1000)
         # The same when it is sent again, so that mailboxes show it once.
         mail["Message-ID"] = f"<{notification.token}@warren>"
         mail["X-Warren-Event"] = str(notification.event)
-        subtype = "html" if headers.get("content-type", "").lower().startswith("text/html") else "plain"
-        mail.set_content(body, subtype=subtype)
+        mail.set_content(body, subtype="html" if is_html else "plain")
         return mail
+
+    def _render(
+        self, notification: Notification, rewrite: Callable[[str], str], names: Container[str]
+    ) -> tuple[dict[str, str], str]:
+        """The headers of some names and the body, with the names from Kafka rewritten."""
+        return _split_headers(self._templates.body(with_names(notification, rewrite)), names)
 
     def _connect(self) -> smtplib.SMTP:
         timeout = float(self._notifier.timeout)
-        if self._port == TLS_PORT:
+        if self._port == MAIL_TLS_PORT:
             smtp: smtplib.SMTP = smtplib.SMTP_SSL(self._server, self._port, timeout=timeout, context=self._tls)
         else:
             smtp = smtplib.SMTP(self._server, self._port, timeout=timeout)
         try:
             smtp.ehlo()
-            if self._port != TLS_PORT and smtp.has_extn("starttls"):
+            if self._port != MAIL_TLS_PORT and smtp.has_extn("starttls"):
                 smtp.starttls(context=self._tls)
                 smtp.ehlo()
+            if self._notifier.require_tls and not isinstance(smtp.sock, ssl.SSLSocket):
+                raise BusyError("the server does not offer TLS, which require-tls demands: nothing is sent")
             self._log_in(smtp)
         except BaseException:
             smtp.close()
@@ -96,21 +115,16 @@ class EmailSender(Sender):
             raise BusyError("the server does not offer TLS, so the password is not sent")
 
 
-def _split_headers(text: str) -> tuple[dict[str, str], str]:
-    """The header lines that a text starts with, and the body after them."""
+def _split_headers(text: str, names: Container[str]) -> tuple[dict[str, str], str]:
+    """The header lines of some names that a text starts with, and the body after them."""
     headers: dict[str, str] = {}
     lines = text.split("\n")
     for index, line in enumerate(lines):
         name, colon, value = line.partition(":")
-        if not colon or name.lower() not in _HEADERS:
+        if not colon or name.lower() not in names:
             return headers, "\n".join(lines[index + 1 if headers and not line.strip() else index :])
-        headers[name.lower()] = _to_header(value)
+        headers[name.lower()] = one_line(value, MAX_HEADER_CHARS)
     return headers, ""
-
-
-def _to_header(text: str) -> str:
-    """A text without line breaks: names come from Kafka, and none of them may start another header."""
-    return " ".join(text.split())
 
 
 def _to_text(answer: bytes | str) -> str:

@@ -5,7 +5,7 @@ from warren.config import Notifier
 from warren.errors import RefusedError
 from warren.incidents.model import Event, Notification
 from warren.notify.senders.sender import HttpClientSender
-from warren.notify.templates.render import inline_template
+from warren.notify.templates.render import url_template
 
 KEY_HEADER = "Idempotency-Key"
 EVENT_HEADER = "X-Warren-Event"
@@ -16,8 +16,8 @@ class HttpSender(HttpClientSender):
 
     def __init__(self, notifier: Notifier, external_url: str | None = None) -> None:
         super().__init__(notifier, external_url)
-        self._url_open = inline_template(self._url, notifier, "url-open")
-        self._url_close = inline_template(notifier.url_close or self._url, notifier, "url-close")
+        self._url_open = url_template(self._url, notifier, "url-open")
+        self._url_close = url_template(notifier.url_close or self._url, notifier, "url-close")
 
     def send(self, notification: Notification) -> None:
         """Send a notification as a request."""

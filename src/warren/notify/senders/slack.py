@@ -6,8 +6,10 @@ from warren.config.secrets import revealed
 from warren.delivery.http_client import HttpResponse
 from warren.errors import BusyError, RefusedError
 from warren.incidents.model import Event, Notification
+from warren.notify.names import with_names
 from warren.notify.senders.sender import HttpClientSender
 from warren.notify.senders.slack_message import Payload, from_template, to_message, to_short_message
+from warren.notify.slack_markup import escape_markup
 from warren.notify.summary import link_to, one_line
 
 API = "https://slack.com/api"
@@ -30,7 +32,7 @@ class SlackSender(HttpClientSender):
 
     def send(self, notification: Notification) -> str | None:
         """Post a notification; returns the position of a message that starts a thread."""
-        rendered = self._templates.try_render(notification)
+        rendered = self._templates.try_render(with_names(notification, escape_markup))
         if rendered is None:
             message = to_message(notification, link_to(notification, self._external_url))
         else:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from warren.incidents.model import Event, Notification
+from warren.notify.slack_markup import ENTITIES
 from warren.notify.summary import Summary, duration, one_line, summarize
 
 # Slack's limits.
@@ -19,8 +20,8 @@ MAX_LINE_CHARS = 280
 Payload = dict[str, Any]
 
 _EMOJI = {"OK": "✅", "WARN": "⚠️", "ERR": "🔴", "NOTFOUND": "⚪"}
-# Names come from Kafka: none of them may become a mention or a link, or end the code span around it.
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'"}
+_NO_PREVIEWS = {"unfurl_links": False, "unfurl_media": False}
+"""A name may look like the address of a page."""
 
 
 def to_message(notification: Notification, link: str) -> Payload:
@@ -42,7 +43,7 @@ def to_message(notification: Notification, link: str) -> Payload:
     incident = f" · incident {notification.incident}" if notification.incident else ""
     context = f"{notification.event}: {one_line(notification.reason, 300)}{incident}"
     blocks.append({"type": "context", "elements": [_mrkdwn(escape(context, MAX_FIELD_CHARS))]})
-    return to_short_message(notification) | {"blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+    return to_short_message(notification) | {"blocks": blocks, **_NO_PREVIEWS}
 
 
 def to_short_message(notification: Notification) -> Payload:
@@ -58,7 +59,7 @@ def from_template(text: str) -> Payload:
         payload = json.loads(text)
     except (ValueError, RecursionError):
         payload = None
-    return payload if isinstance(payload, dict) else {"text": text.strip()[:MAX_MESSAGE_CHARS]}
+    return payload if isinstance(payload, dict) else {"text": text.strip()[:MAX_MESSAGE_CHARS], **_NO_PREVIEWS}
 
 
 def escape(text: str, max_chars: int) -> str:
@@ -66,7 +67,7 @@ def escape(text: str, max_chars: int) -> str:
     parts: list[str] = []
     left = max_chars - 1
     for char in text:
-        part = _ENTITIES.get(char, char)
+        part = ENTITIES.get(char, char)
         left -= len(part)
         if left < 0:
             return "".join([*parts, "…"])

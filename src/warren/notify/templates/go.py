@@ -8,15 +8,20 @@ from typing import Any, TypeVar
 import msgspec
 
 import gotemplate
+from gotemplate import Foreign, Part
 from gotemplate.burrow import KnownLag, Message, Offset, PartitionResult, Result, StatusConstant
 from gotemplate.burrow_functions import HELPERS
 from gotemplate.clock import Time
+from gotemplate.functions import functions_of
 from gotemplate.nodes import Field, Variable
 from warren.domain.status import Status
 from warren.incidents.model import Notification
+from warren.notify.slack_markup import escape_markup_once
 from warren.notify.summary import time_lag_words
 
 Built = TypeVar("Built", Result, PartitionResult, Offset)
+_FUNCTIONS = HELPERS | functions_of({"slackescape": escape_markup_once})
+"""Burrow's functions, and Warren's own."""
 _STRUCTS = {"maxlag": PartitionResult, "start": Offset, "end": Offset}
 
 
@@ -55,11 +60,23 @@ class GoTemplate:
         """Whether it asks for `.Id`."""
         return _reads_id(self.template.definitions)
 
+    @property
+    def name(self) -> str:
+        """Its file, or the key that it is the value of."""
+        return self.template.name
+
     def render(self, notification: Notification) -> str:
         """Render a notification; a TemplateError says why it fails."""
-        message = WarrenMessage(
+        return self.template.render(self._message(notification))
+
+    def render_parts(self, notification: Notification) -> tuple[Part, ...]:
+        """The parts of what it renders: names from Kafka are foreign, `.Extras` and clusters are not."""
+        return self.template.render_parts(self._message(notification))
+
+    def _message(self, notification: Notification) -> WarrenMessage:
+        return WarrenMessage(
             Cluster=notification.cluster,
-            Group=notification.group,
+            Group=Foreign(notification.group),
             ID=notification.incident,
             Start=Time(notification.opened_ms * 1_000_000),
             Extras=self.extras,
@@ -67,12 +84,11 @@ class GoTemplate:
             time_lag=time_lag_words(notification),
             lost_messages=notification.result.lost_messages,
         )
-        return self.template.render(message)
 
 
 def parse(text: str, name: str, extras: Mapping[str, str]) -> GoTemplate:
     """Parse a template; a TemplateError names the mistake and its line."""
-    return GoTemplate(gotemplate.parse(text, name, HELPERS), extras)
+    return GoTemplate(gotemplate.parse(text, name, _FUNCTIONS), extras)
 
 
 def _reads_id(node: object) -> bool:
@@ -97,6 +113,8 @@ def _convert(key: str, value: Any) -> Any:  # noqa: ANN401 - of any field
         return tuple(_build(PartitionResult, partition) for partition in value)
     if key == "status":
         return StatusConstant(int(Status[value]))
+    if isinstance(value, str):
+        return value if key == "cluster" else Foreign(value)
     if key in _STRUCTS and value is not None:
         return _build(_STRUCTS[key], value)
     return KnownLag(value) if key == "lag" and value is not None else value

@@ -15,6 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from gotemplate import Limits, TemplateError
 from gotemplate.budget import Budget
 from warren.incidents.model import Notification
+from warren.notify.slack_markup import escape_markup_once
 from warren.notify.summary import link_to, time_lag_words
 
 SUFFIXES = (".j2", ".jinja", ".jinja2")
@@ -51,6 +52,7 @@ def parse(
 ) -> JinjaTemplate:
     """Parse a template; a TemplateError names the mistake and its line."""
     sandbox = _Sandbox(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    sandbox.filters["slackescape"] = lambda text: escape_markup_once(str(text))
     try:
         return JinjaTemplate(name, sandbox.from_string(text), extras, external_url, limits or Limits())
     except TemplateSyntaxError as error:

@@ -10,6 +10,7 @@ from warren.config import Notifier
 from warren.incidents.model import Event, Notification
 from warren.notify.summary import time_lag_fields
 from warren.notify.templates import go, jinja
+from warren.notify.templates.url import UrlTemplate
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +60,9 @@ def read_templates(notifier: Notifier, external_url: str | None = None) -> Messa
     return MessageTemplates(notifier.name, read(notifier.template_open), read(notifier.template_close))
 
 
-def inline_template(text: str, notifier: Notifier, key: str) -> Template:
-    """A Go template that is the value of a key, such as a URL."""
-    return go.parse(text, f"notifier.{notifier.name}.{key}", notifier.extras)
+def url_template(url: str, notifier: Notifier, key: str) -> UrlTemplate:
+    """The Go template of a URL that is the value of a key."""
+    return UrlTemplate(go.parse(url, f"notifier.{notifier.name}.{key}", notifier.extras))
 
 
 def plain_message(notification: Notification) -> str:

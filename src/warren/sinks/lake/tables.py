@@ -127,6 +127,7 @@ def _time_lag() -> tuple[Column, ...]:
         _finite("retention_left_s").alias("retention_left_seconds"),
         _unless("lost", UNKNOWN).alias("lost_messages"),
         *(_finite(name) for name in RATES),
+        _finite("oldest_unread_age_s").alias("oldest_unread_age_seconds"),
     )
 
 

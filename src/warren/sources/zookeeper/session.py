@@ -29,4 +29,5 @@ def _tls_options(tls: Tls) -> dict[str, object]:
         "keyfile_password": tls.keypassword and tls.keypassword.reveal(),
         "ca": tls.cafile and str(tls.cafile),
         "verify_certs": not tls.noverify,
+        "check_hostname": not tls.noverify,
     }

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.config.written import SMALLEST, loaded, mistakes
 from warren.config import read
-from warren.config.security import Auth, Entry, Role, digest_of, identity, parse_entries
+from warren.config.auth import Auth, Entry, Role, digest_of, identity, parse_entries
 from warren.config.summary import summary
 
 HEX = hashlib.sha256(b"hush").hexdigest()
@@ -112,7 +112,16 @@ def test_the_environment_alone_can_name_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "content", "expected"),
     [
-        ("", "", ["burrow.toml:10: [auth] file is missing: must be the path of a file"]),
+        (
+            "",
+            "",
+            ["burrow.toml:10: [auth] file is missing: must be the path of a file, or open = true lets everyone in"],
+        ),
+        (
+            'file = "auth.txt"\nopen = true',
+            "read token hush",
+            ["burrow.toml:12: [auth] open = true: everyone may do everything, so remove it or the key file"],
+        ),
         ('file = ""', "", ['burrow.toml:11: [auth] file = "": must be the path of a file']),
         (
             'file = "gone.txt"',
@@ -139,6 +148,9 @@ def test_a_mistake_in_the_file_is_one_of_the_configuration(
 def test_the_summary_says_who_may_ask_where(tmp_path: Path) -> None:
     (tmp_path / "auth.txt").write_text("read token a\nread token b\nadmin token c\n")
     *_, last = summary(loaded(tmp_path, SMALLEST))
+    what = "silences, acknowledgements and reloads from this machine only"
+    assert last == f"HTTP on all interfaces, a free port, for everyone; {what}"
+    *_, last = summary(loaded(tmp_path, f"{SMALLEST}[auth]\nopen = true"))
     assert last == "HTTP on all interfaces, a free port, for everyone"
     *_, last = summary(loaded(tmp_path, f'{SMALLEST}[auth]\nfile = "auth.txt"\n[httpserver.x]\naddress = "[::1]:80"'))
     assert last == f"HTTP on ::1, port 80, for the entries of {tmp_path}/auth.txt: 2 read, 1 admin"
