@@ -64,7 +64,7 @@ NAMES = {
 assert len(NAMES) == 50
 """Group ids may have any of these. So may topics in ZooKeeper; brokers allow only letters, digits, `.`, `_` and `-`."""
 
-STEPS = {"a step up", "this directory", "a step up before a semicolon"}
+STEPS = ("a step up", "this directory", "a step up before a semicolon")
 """The names that would be steps of a path, however they are encoded."""
 NOT_UTF8 = (b"\xff\xfe", b"caf\xe9", b"\xed\xa0\x80", b"\xc0\xaf", b"ok\xf5\x80\x80\x80")
 """Bytes that are no text at all: among them a lone surrogate, and a slash that is longer than it must be."""
