@@ -39,7 +39,7 @@ def _workers() -> list[int]:
         try:
             if entry.name.isdigit():
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                if b"pyspark.worker" in (entry / "cmdline").read_bytes():
                     workers.append(int(entry.name))
         except OSError:
             continue

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(900)
 
 TOPIC, GROUP, POINTS = "processes", "processes-group", "processes-points"
 FELL_BACK = "continuing from what is intact"
-JVM, WORKER, CHILD = "org.apache.spark.deploy.SparkSubmit", "pyspark.daemon", "multiprocessing.spawn"
+JVM, WORKER, CHILD = "org.apache.spark.deploy.SparkSubmit", "pyspark.worker", "multiprocessing.spawn"
 
 
 @dataclass

@@ -22,7 +22,7 @@ from warren.snapshot.store import KINDS
 TRIGGER_S = 2.0
 CLUSTER = "local"
 FATES = {"healthy": "OK", "stalled": "STALL"}
-PYTHON_WORKER, CHILD = "pyspark.daemon", "multiprocessing.spawn"
+PYTHON_WORKER, CHILD = "pyspark.worker", "multiprocessing.spawn"
 _RATE = 50.0
 _BEHIND = 200
 _COMMIT_EVERY_S = 0.5

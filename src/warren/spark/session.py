@@ -105,8 +105,10 @@ def local_slots(master: str) -> tuple[str, dict[str, str]]:
 
 
 def spark_archive() -> Path:
-    """Where the class-data archive of Spark's JVM is; it is specific to one Java and one pyspark."""
-    return class_archive("spark", f"{pyspark.__file__} {pyspark.__version__}")
+    """Where the class-data archive of Spark's JVM is; it is specific to one Java and one installation of pyspark."""
+    jars = Path(pyspark.__file__).with_name("jars")
+    # A JVM ignores an archive of jars that were installed again.
+    return class_archive("spark", f"{jars} {pyspark.__version__} {jars.stat().st_mtime_ns}")
 
 
 def end_session(session: SparkSession) -> None:
