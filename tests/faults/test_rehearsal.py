@@ -21,7 +21,8 @@ LIVES = {
 }
 RECENT = (INTERVALS + 2) * TRIGGER
 """How long heads count as recent: the delay that a gap in sampling adds."""
-MAX_FILES = 400
+MAX_FILES = 500
+"""A day of head samples, those of the past of each gap, and the files of the last snapshots: it does not grow."""
 MAX_MANIFEST_BYTES = 200_000
 
 
