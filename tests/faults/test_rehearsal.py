@@ -21,8 +21,9 @@ LIVES = {
 }
 RECENT = (INTERVALS + 2) * TRIGGER
 """How long heads count as recent: the delay that a gap in sampling adds."""
-MAX_FILES = 500
-"""A day of head samples, those of the past of each gap, and the files of the last snapshots: it does not grow."""
+MAX_HEAD_FILES = 300
+"""A day of head samples, and those of the past of each gap."""
+MAX_OTHER_FILES = 200
 MAX_MANIFEST_BYTES = 200_000
 
 
@@ -177,7 +178,9 @@ def rehearse(run: Rehearsal, triggers: int) -> None:
     for _ in range(triggers):
         run.trigger()
         files = [path for path in world.root.rglob("*") if path.is_file()]
-        assert len(files) <= MAX_FILES
+        head_files = [path for path in files if path.parent.name == "heads"]
+        assert len(head_files) <= MAX_HEAD_FILES
+        assert len(files) - len(head_files) <= MAX_OTHER_FILES
         assert max(path.stat().st_size for path in files if path.suffix == ".json") <= MAX_MANIFEST_BYTES
     all_is_mended(run)
     for group in world.groups.values():
